@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing result files whole or not at all.
+ *
+ * The text goes to a temporary file in the same folder, is flushed to the disk and renamed over the
+ * target, so a full disk or a kill leaves the old file or none. A target that exists and is not a
+ * regular file (/dev/stdout, /dev/null, a pipe) is written in place.
+ *
+ * Threads: any thread.
+ */
+#ifndef WG_BASE_FILE_H
+#define WG_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Replaces `path` by `length` bytes. Errors name the path and the cause. */
+enum wg_code wg__file_write(const char *path, const char *bytes, size_t length,
+                            struct wg_error *err);
+
+/* Whether `wg__file_write(path)` could work, tried before a long computation and without touching the
+ * target: the folder exists and is writable, and the target is no folder. */
+enum wg_code wg__file_check_writable(const char *path, struct wg_error *err);
+
+#endif
