@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Choosing the batch size of a recurring training job: the ask/tell interface that every policy has.
+ * Choosing the batch size of a recurring training job: the ask/tell interface that every policy
+ * has.
  *
- * A job recurs; each recurrence must reach its target metric. A recurrence is one or more attempts: an
- * attempt that is stopped or runs out of epochs is paid for and followed by a retry. The caller drives:
+ * A job recurs; each recurrence must reach its target metric. A recurrence is one or more attempts:
+ * an attempt that is stopped or runs out of epochs is paid for and followed by a retry. The caller
+ * drives:
  *
- *     begin(recurrence) -> ask: SURVEY arm ... -> tell_survey    (measure a few seconds, then ask again)
- *                          ask: RUN arm, limit
- *                          tell_profile                          (first use of the arm: its limits are known)
- *                          may_continue(run, epochs_done, metric) before every epoch
- *                          tell_run(run, outcome)  -> reached: done; else ask again for the same recurrence
+ *     begin(recurrence) -> ask: SURVEY arm ... -> tell_survey    (measure a few seconds, then ask
+ * again) ask: RUN arm, limit tell_profile                          (first use of the arm: its
+ * limits are known) may_continue(run, epochs_done, metric) before every epoch tell_run(run,
+ * outcome)  -> reached: done; else ask again for the same recurrence
  *
- * Several runs may be in flight; each is named by the ticket that its `ask` gave. Costs are joules of
- * equation C (objective.h) and every policy is told the costs, never how they come about. A policy is
- * pure: it knows no device, file, clock or thread; its randomness is an argument.
+ * Several runs may be in flight; each is named by the ticket that its `ask` gave. Costs are joules
+ * of equation C (objective.h) and every policy is told the costs, never how they come about. A
+ * policy is pure: it knows no device, file, clock or thread; its randomness is an argument.
  *
  * Threads: a policy belongs to one thread at a time.
  */
@@ -27,16 +28,16 @@
 #include "base/error.h"
 #include "base/rng.h"
 
-enum { WG_ARMS_MAX = 64, WG_IN_FLIGHT_MAX = 64, WG_ATTEMPTS_MAX = 20 };
+enum { WG_ARMS_MAX = 64, WG_BATCH_LIMITS_MAX = 64, WG_IN_FLIGHT_MAX = 64, WG_ATTEMPTS_MAX = 20 };
 
 /* The job as the policies see it. Arms are its batch sizes, ascending. */
 struct wg_batch_job {
     size_t arm_count;
     double batch_size[WG_ARMS_MAX];
     size_t default_arm;
-    size_t limit_count;       /* power limits per arm, ascending; the last one is the largest */
-    unsigned max_epochs;      /* an attempt ends there without the target */
-    bool higher_is_better;    /* of the metric */
+    size_t limit_count;    /* power limits per arm, ascending; the last one is the largest */
+    unsigned max_epochs;   /* an attempt ends there without the target */
+    bool higher_is_better; /* of the metric */
     double target_metric;
 };
 
@@ -46,8 +47,8 @@ enum { WG_LIMIT_BEST = -1 }; /* the profiled best one of its batch size; otherwi
 struct wg_batch_step {
     enum { WG_STEP_SURVEY, WG_STEP_RUN } kind;
     size_t arm;
-    int limit;        /* of a RUN */
-    uint64_t ticket;  /* of a RUN: names it until tell_run */
+    int limit;       /* of a RUN */
+    uint64_t ticket; /* of a RUN: names it until tell_run */
 };
 
 /* What profiling an arm's power limits has shown: costs per epoch in J. */
@@ -73,12 +74,12 @@ struct wg_batch_policy;
 
 /* The knobs of the policies; a policy reads what it knows. Zeroed fields mean the default. */
 struct wg_batch_options {
-    double beta;          /* early stop at beta times the least cost; <= 0: 2; INFINITY: never */
-    unsigned window;      /* observations per arm that count, 0: all */
-    bool concurrent;      /* several runs may be in flight */
-    size_t fixed_arm;     /* policy "fixed" */
-    int fixed_limit;      /* policy "fixed" */
-    double survey_s;      /* seconds per surveyed arm, as the caller will charge them */
+    double beta;      /* early stop at beta times the least cost; <= 0: 2; INFINITY: never */
+    unsigned window;  /* observations per arm that count, 0: all */
+    bool concurrent;  /* several runs may be in flight */
+    size_t fixed_arm; /* policy "fixed" */
+    int fixed_limit;  /* policy "fixed" */
+    double survey_s;  /* seconds per surveyed arm, as the caller will charge them */
 };
 
 struct wg_batch_policy_ops {
@@ -104,16 +105,17 @@ struct wg_batch_policy_ops {
     void (*tell_survey)(struct wg_batch_policy *policy, size_t arm, double epoch_cost_max_limit_j,
                         double paid_j);
 
-    /* The profile of `arm`; told before the first epoch of its first run, and again when it changes. */
+    /* The profile of `arm`; told before the first epoch of its first run, and again when it
+     * changes. */
     void (*tell_profile)(struct wg_batch_policy *policy, size_t arm,
                          const struct wg_batch_profile *profile);
 
     void (*tell_run)(struct wg_batch_policy *policy, uint64_t ticket,
                      const struct wg_batch_outcome *outcome);
 
-    /* Copies what `source` (same ops, another GPU type) has learned that does not depend on the GPU.
-     * `arm_of_source[i]` is our arm with the batch size of the source's arm i, or SIZE_MAX. NULL: the
-     * policy cannot. */
+    /* Copies what `source` (same ops, another GPU type) has learned that does not depend on the
+     * GPU. `arm_of_source[i]` is our arm with the batch size of the source's arm i, or SIZE_MAX.
+     * NULL: the policy cannot. */
     void (*transfer)(struct wg_batch_policy *policy, const struct wg_batch_policy *source,
                      const size_t *arm_of_source);
 
@@ -126,10 +128,14 @@ struct wg_batch_policy {
     const struct wg_batch_policy_ops *ops;
 };
 
+/* Whether `job` keeps what its comments promise; every `create` begins with it. WG_EINVAL names
+ * what does not. */
+enum wg_code wg__batch_job_check(const struct wg_batch_job *job, struct wg_error *err);
+
 /* The policies; NULL-terminated, in the order in which they are shown. */
 extern const struct wg_batch_policy_ops *const wg__batch_policies[];
 
-extern const struct wg_batch_policy_ops wg__batch_policy_fixed;   /* one arm, one limit, for ever */
+extern const struct wg_batch_policy_ops wg__batch_policy_fixed; /* one arm, one limit, for ever */
 extern const struct wg_batch_policy_ops wg__batch_policy_grid;
 extern const struct wg_batch_policy_ops wg__batch_policy_zeus;
 extern const struct wg_batch_policy_ops wg__batch_policy_wattgov;
