@@ -2,11 +2,11 @@
  *
  * A CSV reader (RFC 4180) for data with one header line, plain or gzipped.
  *
- * Handles quoted fields (with commas, doubled quotes and line ends inside), LF and CRLF, a UTF-8 byte
- * order mark, a missing last newline and blank lines at the end. Every record must have as many fields
- * as the header. Columns are looked up by name. Each error names file, line and column, and what was
- * expected: "traces/train.csv:17: column 'target_epoch': 'abc' is not a number". Numbers are read
- * independently of the locale. A record may be at most 1 MiB long.
+ * Handles quoted fields (with commas, doubled quotes and line ends inside), LF and CRLF, a UTF-8
+ * byte order mark, a missing last newline and blank lines at the end. Every record must have as
+ * many fields as the header. Columns are looked up by name. Each error names file, line and column,
+ * and what was expected: "traces/train.csv:17: column 'target_epoch': 'abc' is not a number".
+ * Numbers are read independently of the locale. A record may be at most 1 MiB long.
  *
  * Owns: the open file and one record; texts live until the next record is read.
  * Threads: one thread at a time.
@@ -19,11 +19,14 @@
 
 #include "base/error.h"
 
+enum { WG_CSV_COLUMNS_MAX = 1024 };
+
 struct wg_csv;
 
 /* Opens `path` (gzip is recognised by its magic bytes, whatever the name) and reads the header.
- * WG_ENOENT / WG_EPERM / WG_EIO when it cannot be read, WG_EDATA when it is empty or its header has an
- * empty or repeated column name. No reference to `path` is kept. `*out` is written on success only. */
+ * WG_ENOENT / WG_EPERM / WG_EIO when it cannot be read, WG_EDATA when it is empty or its header has
+ * an empty or repeated column name. No reference to `path` is kept. `*out` is written on success
+ * only. */
 enum wg_code wg__csv_open(struct wg_csv **out, const char *path, struct wg_error *err);
 
 /* The same over `length` bytes in memory, which must outlive the reader; `name` stands for the file
@@ -46,8 +49,8 @@ size_t wg__csv_line(const struct wg_csv *csv);
 /* A field of the present record, unquoted. */
 const char *wg__csv_text(const struct wg_csv *csv, size_t column);
 
-/* A field as a finite number; as a finite number or the literal `nan` (any case); as a whole number in
- * min .. max. */
+/* A field as a finite number; as a finite number or the literal `nan` (any case); as a whole number
+ * in min .. max. */
 enum wg_code wg__csv_double(const struct wg_csv *csv, size_t column, double *out,
                             struct wg_error *err);
 enum wg_code wg__csv_double_or_nan(const struct wg_csv *csv, size_t column, double *out,

@@ -34,8 +34,15 @@ struct wg_error {
     char text[508];
 };
 
-/* Fills `err` (may be NULL) with `code` and the formatted text, cut to fit; returns `code`. */
+/* Fills `err` (may be NULL) with `code` and the formatted text, cut to fit; returns `code`. Control
+ * bytes in the text, a newline too, become '?', so a message is always one line. */
 enum wg_code wg__fail(struct wg_error *err, enum wg_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for a failed system call: the code follows from `error_number` (EACCES gives WG_EPERM,
+ * ENOENT gives WG_ENOENT, most others WG_EIO), and ": " with its description is added to the text.
+ */
+enum wg_code wg__fail_errno(struct wg_error *err, int error_number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The name of a code ("WG_EINVAL") and its text; never NULL, also for unknown values. */

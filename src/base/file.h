@@ -19,8 +19,8 @@
 enum wg_code wg__file_write(const char *path, const char *bytes, size_t length,
                             struct wg_error *err);
 
-/* Whether `wg__file_write(path)` could work, tried before a long computation and without touching the
- * target: the folder exists and is writable, and the target is no folder. */
+/* Whether `wg__file_write(path)` could work, tried before a long computation and without touching
+ * the target: the folder exists and is writable, and the target is no folder. */
 enum wg_code wg__file_check_writable(const char *path, struct wg_error *err);
 
 #endif

@@ -2,9 +2,10 @@
  *
  * A streaming JSON writer.
  *
- * Keeps the nesting, the commas and the escapes right; asserts that keys stand in objects only and that
- * everything is closed. Numbers are printed with the fewest digits that read back to the same double
- * (up to 17), independently of the locale; infinities and NaN, which JSON lacks, become null.
+ * Keeps the nesting, the commas and the escapes right; asserts that keys stand in objects only and
+ * that everything is closed. Numbers are printed with the fewest digits that read back to the same
+ * double (up to 17), independently of the locale; infinities and NaN, which JSON lacks, become
+ * null.
  *
  * Owns: nothing; writes into the caller's buffer.    Threads: one thread at a time.
  */

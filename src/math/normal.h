@@ -2,8 +2,9 @@
  *
  * The normal distribution.
  *
- * The quantile is algorithm AS 241 (PPND16; Wichura, Applied Statistics 37, 1988), relative error about
- * 1e-16: one uniform number gives one normal number, so streams stay aligned whatever is drawn.
+ * The quantile is algorithm AS 241 (PPND16; Wichura, Applied Statistics 37, 1988), relative error
+ * about 1e-16: one uniform number gives one normal number, so streams stay aligned whatever is
+ * drawn.
  *
  * Threads: pure, any thread.
  */
@@ -13,7 +14,7 @@
 #include "base/rng.h"
 
 double wg__normal_pdf(double z);
-double wg__normal_cdf(double z);              /* by erfc: accurate in both tails */
+double wg__normal_cdf(double z);                /* by erfc: accurate in both tails */
 double wg__normal_quantile(double probability); /* 0 gives -inf, 1 gives +inf, outside NaN */
 
 /* One draw of N(0, 1). */

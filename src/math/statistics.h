@@ -9,23 +9,28 @@
 
 #include <stddef.h>
 
-/* Of `count` >= 1 values. Sums are compensated (Neumaier), so that adding a million like values loses
- * no digits. The sample variance divides by count - 1 and is 0 for one value; the population variance
- * divides by count. */
+/* Of `count` >= 1 values. Sums are compensated (Neumaier), so that adding a million like values
+ * loses no digits. The sample variance divides by count - 1 and is 0 for one value; the population
+ * variance divides by count. */
 double wg__sum(const double *values, size_t count);
 double wg__mean(const double *values, size_t count);
 double wg__variance_sample(const double *values, size_t count);
 double wg__variance_population(const double *values, size_t count);
 double wg__sd_sample(const double *values, size_t count);
+
+/* NaN when any value is NaN. */
 double wg__min(const double *values, size_t count);
 double wg__max(const double *values, size_t count);
 
 /* Geometric mean of positive values. */
 double wg__geomean(const double *values, size_t count);
 
-/* The `share` quantile (0..1) by linear interpolation between order statistics (type 7 of Hyndman and
- * Fan, numpy's default). Sorts `values` in place. */
+/* The `share` quantile (0..1) by linear interpolation between order statistics (type 7 of Hyndman
+ * and Fan, numpy's default). Sorts `values` in place. */
 double wg__quantile_inplace(double *values, size_t count, double share);
+
+/* The 0.975 quantile of Student's t, to 3e-8; `degrees_of_freedom` >= 1. */
+double wg__student_quantile975(size_t degrees_of_freedom);
 
 /* The half-width of the two-sided 95 % confidence interval of the mean, by Student's t; NaN for one
  * value. */
