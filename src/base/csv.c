@@ -2,15 +2,12 @@
  *
  * The CSV reader.
  *
- * Bytes come in windows (64 KiB pieces out of zlib, or the caller's whole memory at once); the
- * parser copies each field, unquoted and ended by a zero byte, into one record buffer that grows to
- * RECORD_MAX and is reused:
+ * The bytes come from base/source.h. The parser copies each field, unquoted and ended by a zero
+ * byte, into one record buffer that grows to RECORD_MAX and is reused:
  *
- *     record.data   e p o c h \0 1 7 \0 \0          fields   0   6   9
+ *     record   e p o c h \0 1 7 \0 \0          fields   0   6   9
  *
- * Offsets instead of pointers, because the buffer moves when it grows. zlib's gzread takes plain
- * files too. It reports a truncated gzip file as an error state beside a short read, which a reader
- * that only looks at the count would take for the end of the file; fill_window asks for the state.
+ * Offsets instead of pointers, because the buffer moves when it grows.
  *
  * Stricter than most readers on purpose, since a damaged trace must not turn into wrong joules: a
  * zero byte, a lone carriage return, text behind a closing quote, a blank line between records and
@@ -21,41 +18,25 @@
 #include "base/csv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <zlib.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/number.h"
+#include "base/source.h"
 
 enum {
-    WINDOW_SIZE = 1 << 16,
     RECORD_FIRST = 1024,
     RECORD_MAX = 1 << 20,
-    NAME_SHOWN_MAX = 160, /* of the file's name in messages, so that the message keeps its end */
-    TEXT_SHOWN_MAX = 40   /* of a field or column name */
+    TEXT_SHOWN_MAX = 40 /* of a field or column name */
 };
 
-/* What next_byte gives besides 0..255. */
-enum { END = -1, BROKEN = -2 };
-
 struct wg_csv {
-    char *name;   /* owned; for messages */
-    gzFile file;  /* owned; NULL when reading from memory */
-    char *window; /* owned; NULL when reading from memory */
-    const char *cursor;
-    const char *end;      /* of the bytes behind cursor that are there already */
-    bool at_end;          /* nothing comes after them */
-    enum wg_code stopped; /* the error that ended reading; WG_OK until then */
+    struct wg_source source; /* owned */
 
     struct wg_arena arena; /* the column names */
     const char **columns;  /* in the arena */
@@ -67,7 +48,6 @@ struct wg_csv {
     size_t fields[WG_CSV_COLUMNS_MAX]; /* offsets into record */
     size_t field_count;                /* may exceed the columns; only that many are stored */
     size_t record_line;
-    size_t line;         /* of the byte at cursor */
     size_t blanks_owed;  /* blank lines that turned out to be records of one empty field */
     size_t blanks_first; /* the line of the first of them */
 };
@@ -95,16 +75,17 @@ fail_at(const struct wg_csv *csv, size_t line, struct wg_error *err, const char 
     if (wg__format(detail, sizeof detail, format, args) < 0)
         detail[0] = '\0';
     va_end(args);
-    return wg__fail(err, WG_EDATA, "%s:%zu: %s", csv->name, line, detail);
+    return wg__fail(err, WG_EDATA, "%s:%zu: %s", csv->source.name, line, detail);
 }
 
 /* An error that ends reading: what comes behind it cannot be trusted. */
-#define STOP_AT(csv, line, err, ...) ((csv)->stopped = fail_at((csv), (line), (err), __VA_ARGS__))
+#define STOP_AT(csv, line, err, ...)                                                               \
+    ((csv)->source.stopped = fail_at((csv), (line), (err), __VA_ARGS__))
 
 static enum wg_code stop_memory(struct wg_csv *csv, struct wg_error *err)
 {
-    csv->stopped = wg__fail(err, WG_ENOMEM, "%s: out of memory", csv->name);
-    return csv->stopped;
+    csv->source.stopped = wg__fail(err, WG_ENOMEM, "%s: out of memory", csv->source.name);
+    return csv->source.stopped;
 }
 
 enum wg_code wg__csv_fail(const struct wg_csv *csv, size_t column, struct wg_error *err,
@@ -117,62 +98,8 @@ enum wg_code wg__csv_fail(const struct wg_csv *csv, size_t column, struct wg_err
         detail[0] = '\0';
     va_end(args);
     const char *title = column < csv->column_count ? csv->columns[column] : "?";
-    return wg__fail(err, WG_EDATA, "%s:%zu: column '%.*s': %s", csv->name, csv->record_line,
+    return wg__fail(err, WG_EDATA, "%s:%zu: column '%.*s': %s", csv->source.name, csv->record_line,
                     shown(title, TEXT_SHOWN_MAX), title, detail);
-}
-
-/* -- Bytes -------------------------------------------------------------------------------- */
-
-static enum wg_code fill_window(struct wg_csv *csv, struct wg_error *err)
-{
-    csv->cursor = csv->end;
-    if (csv->file == NULL) {
-        csv->at_end = true;
-        return WG_OK;
-    }
-    const int got = gzread(csv->file, csv->window, WINDOW_SIZE);
-    if (got > 0) {
-        csv->cursor = csv->window;
-        csv->end = csv->window + got;
-        return WG_OK;
-    }
-    int state = Z_OK;
-    const char *cause = gzerror(csv->file, &state);
-    if (got == 0 && (state == Z_OK || state == Z_STREAM_END)) {
-        csv->at_end = true;
-        return WG_OK;
-    }
-    if (state == Z_ERRNO)
-        csv->stopped = wg__fail_errno(err, errno, "%s: cannot read", csv->name);
-    else if (state == Z_MEM_ERROR)
-        csv->stopped = stop_memory(csv, err);
-    else if (state == Z_BUF_ERROR)
-        csv->stopped = fail_at(csv, csv->line, err, "the gzip file is cut off");
-    else
-        csv->stopped = fail_at(csv, csv->line, err, "the gzip file is damaged: %s", cause);
-    return csv->stopped;
-}
-
-/* The byte at the cursor, END or BROKEN. */
-static inline int peek(struct wg_csv *csv, struct wg_error *err)
-{
-    while (csv->cursor == csv->end) {
-        if (csv->stopped != WG_OK)
-            return BROKEN;
-        if (csv->at_end)
-            return END;
-        if (fill_window(csv, err) != WG_OK)
-            return BROKEN;
-    }
-    return (unsigned char)*csv->cursor;
-}
-
-/* Passes the byte that peek showed. */
-static inline void skip(struct wg_csv *csv)
-{
-    if (*csv->cursor == '\n')
-        csv->line++;
-    csv->cursor++;
 }
 
 /* -- The record buffer ------------------------------------------------------------------------ */
@@ -197,7 +124,7 @@ static enum wg_code append(struct wg_csv *csv, const char *bytes, size_t length,
 {
     const size_t needed = csv->record_size + length;
     if (needed > csv->record_capacity && grow_record(csv, needed, err) != WG_OK)
-        return csv->stopped;
+        return csv->source.stopped;
     memcpy(csv->record + csv->record_size, bytes, length);
     csv->record_size = needed;
     return WG_OK;
@@ -207,7 +134,7 @@ static enum wg_code begin_field(struct wg_csv *csv, struct wg_error *err)
 {
     const bool is_header = csv->column_count == 0;
     if (is_header && csv->field_count == WG_CSV_COLUMNS_MAX)
-        return STOP_AT(csv, csv->line, err, "more than %d columns", WG_CSV_COLUMNS_MAX);
+        return STOP_AT(csv, csv->source.line, err, "more than %d columns", WG_CSV_COLUMNS_MAX);
     if (csv->field_count < WG_CSV_COLUMNS_MAX)
         csv->fields[csv->field_count] = csv->record_size;
     csv->field_count++;
@@ -220,22 +147,22 @@ static enum wg_code begin_field(struct wg_csv *csv, struct wg_error *err)
 /* Copies bytes up to the next one that `read_bare` or `read_quoted` must look at. */
 static enum wg_code copy_span(struct wg_csv *csv, bool quoted, struct wg_error *err)
 {
-    const char *p = csv->cursor;
+    const char *p = csv->source.cursor;
     if (quoted) {
-        while (p < csv->end && *p != '"' && *p != '\n' && *p != '\0')
+        while (p < csv->source.end && *p != '"' && *p != '\n' && *p != '\0')
             p++;
     } else {
-        while (p < csv->end && *p != ',' && *p != '\n' && *p != '\r' && *p != '\0')
+        while (p < csv->source.end && *p != ',' && *p != '\n' && *p != '\r' && *p != '\0')
             p++;
     }
-    const char *from = csv->cursor;
-    csv->cursor = p;
+    const char *from = csv->source.cursor;
+    csv->source.cursor = p;
     return append(csv, from, (size_t)(p - from), err);
 }
 
 static enum wg_code stop_zero_byte(struct wg_csv *csv, struct wg_error *err)
 {
-    return STOP_AT(csv, csv->line, err, "a zero byte in field %zu: this is not a text file",
+    return STOP_AT(csv, csv->source.line, err, "a zero byte in field %zu: this is not a text file",
                    csv->field_count);
 }
 
@@ -243,65 +170,65 @@ static enum wg_code stop_zero_byte(struct wg_csv *csv, struct wg_error *err)
 static enum wg_code read_bare(struct wg_csv *csv, struct wg_error *err)
 {
     for (;;) {
-        const int byte = peek(csv, err);
-        if (byte == BROKEN)
-            return csv->stopped;
-        if (byte == END || byte == ',' || byte == '\n' || byte == '\r')
+        const int byte = wg__source_peek(&csv->source, err);
+        if (byte == WG_SOURCE_BROKEN)
+            return csv->source.stopped;
+        if (byte == WG_SOURCE_END || byte == ',' || byte == '\n' || byte == '\r')
             return WG_OK;
         if (byte == '\0')
             return stop_zero_byte(csv, err);
         if (copy_span(csv, false, err) != WG_OK)
-            return csv->stopped;
+            return csv->source.stopped;
     }
 }
 
 /* The rest of a field behind its opening quote, up to and with the closing one. */
 static enum wg_code read_quoted(struct wg_csv *csv, struct wg_error *err)
 {
-    const size_t opened = csv->line;
+    const size_t opened = csv->source.line;
     for (;;) {
-        int byte = peek(csv, err);
-        if (byte == BROKEN)
-            return csv->stopped;
-        if (byte == END)
+        int byte = wg__source_peek(&csv->source, err);
+        if (byte == WG_SOURCE_BROKEN)
+            return csv->source.stopped;
+        if (byte == WG_SOURCE_END)
             return STOP_AT(csv, opened, err, "the quote that opens in field %zu is never closed",
                            csv->field_count);
         if (byte == '\0')
             return stop_zero_byte(csv, err);
         if (byte == '"') {
-            skip(csv);
-            byte = peek(csv, err);
-            if (byte == BROKEN)
-                return csv->stopped;
+            wg__source_skip(&csv->source);
+            byte = wg__source_peek(&csv->source, err);
+            if (byte == WG_SOURCE_BROKEN)
+                return csv->source.stopped;
             if (byte != '"')
                 return WG_OK;
         }
         if (byte == '"' || byte == '\n') { /* a doubled quote, or a line end inside quotes */
             const char text = (char)byte;
-            skip(csv);
+            wg__source_skip(&csv->source);
             if (append(csv, &text, 1, err) != WG_OK)
-                return csv->stopped;
+                return csv->source.stopped;
             continue;
         }
         if (copy_span(csv, true, err) != WG_OK)
-            return csv->stopped;
+            return csv->source.stopped;
     }
 }
 
 /* Passes the LF, CRLF or end of file behind a record; a CR that ends the file counts as well. */
 static enum wg_code read_line_end(struct wg_csv *csv, struct wg_error *err)
 {
-    int byte = peek(csv, err);
+    int byte = wg__source_peek(&csv->source, err);
     if (byte == '\r') {
-        skip(csv);
-        byte = peek(csv, err);
-        if (byte != '\n' && byte != END && byte != BROKEN)
-            return STOP_AT(csv, csv->line, err, "a carriage return without a line feed");
+        wg__source_skip(&csv->source);
+        byte = wg__source_peek(&csv->source, err);
+        if (byte != '\n' && byte != WG_SOURCE_END && byte != WG_SOURCE_BROKEN)
+            return STOP_AT(csv, csv->source.line, err, "a carriage return without a line feed");
     }
-    if (byte == BROKEN)
-        return csv->stopped;
+    if (byte == WG_SOURCE_BROKEN)
+        return csv->source.stopped;
     if (byte == '\n')
-        skip(csv);
+        wg__source_skip(&csv->source);
     return WG_OK;
 }
 
@@ -310,30 +237,31 @@ static enum wg_code read_record(struct wg_csv *csv, struct wg_error *err)
 {
     csv->record_size = 0;
     csv->field_count = 0;
-    csv->record_line = csv->line;
+    csv->record_line = csv->source.line;
     for (;;) {
         if (begin_field(csv, err) != WG_OK)
-            return csv->stopped;
-        int byte = peek(csv, err);
+            return csv->source.stopped;
+        int byte = wg__source_peek(&csv->source, err);
         if (byte == '"') {
-            skip(csv);
+            wg__source_skip(&csv->source);
             if (read_quoted(csv, err) != WG_OK)
-                return csv->stopped;
-            byte = peek(csv, err);
-            if (byte != ',' && byte != '\r' && byte != '\n' && byte != END && byte != BROKEN)
-                return STOP_AT(csv, csv->line, err, "text behind the closing quote of field %zu",
-                               csv->field_count);
+                return csv->source.stopped;
+            byte = wg__source_peek(&csv->source, err);
+            if (byte != ',' && byte != '\r' && byte != '\n' && byte != WG_SOURCE_END &&
+                byte != WG_SOURCE_BROKEN)
+                return STOP_AT(csv, csv->source.line, err,
+                               "text behind the closing quote of field %zu", csv->field_count);
         } else if (read_bare(csv, err) != WG_OK) {
-            return csv->stopped;
+            return csv->source.stopped;
         }
         if (append(csv, "", 1, err) != WG_OK)
-            return csv->stopped;
-        byte = peek(csv, err);
-        if (byte == BROKEN)
-            return csv->stopped;
+            return csv->source.stopped;
+        byte = wg__source_peek(&csv->source, err);
+        if (byte == WG_SOURCE_BROKEN)
+            return csv->source.stopped;
         if (byte != ',')
             return read_line_end(csv, err);
-        skip(csv);
+        wg__source_skip(&csv->source);
     }
 }
 
@@ -343,15 +271,15 @@ static enum wg_code skip_blank_lines(struct wg_csv *csv, size_t *count, size_t *
                                      struct wg_error *err)
 {
     *count = 0;
-    *first = csv->line;
+    *first = csv->source.line;
     for (;;) {
-        const int byte = peek(csv, err);
-        if (byte == BROKEN)
-            return csv->stopped;
+        const int byte = wg__source_peek(&csv->source, err);
+        if (byte == WG_SOURCE_BROKEN)
+            return csv->source.stopped;
         if (byte != '\n' && byte != '\r')
             return WG_OK;
         if (read_line_end(csv, err) != WG_OK)
-            return csv->stopped;
+            return csv->source.stopped;
         ++*count;
     }
 }
@@ -362,10 +290,11 @@ static enum wg_code skip_blank_lines(struct wg_csv *csv, size_t *count, size_t *
 static enum wg_code skip_byte_order_mark(struct wg_csv *csv, struct wg_error *err)
 {
     /* A window holds at least three bytes if the file does: zlib fills the first one. */
-    if (peek(csv, err) == BROKEN)
-        return csv->stopped;
-    if (csv->end - csv->cursor >= 3 && memcmp(csv->cursor, "\xEF\xBB\xBF", 3) == 0)
-        csv->cursor += 3;
+    if (wg__source_peek(&csv->source, err) == WG_SOURCE_BROKEN)
+        return csv->source.stopped;
+    if (csv->source.end - csv->source.cursor >= 3 &&
+        memcmp(csv->source.cursor, "\xEF\xBB\xBF", 3) == 0)
+        csv->source.cursor += 3;
     return WG_OK;
 }
 
@@ -396,120 +325,65 @@ static enum wg_code adopt_header(struct wg_csv *csv, struct wg_error *err)
 static enum wg_code read_header(struct wg_csv *csv, struct wg_error *err)
 {
     if (skip_byte_order_mark(csv, err) != WG_OK)
-        return csv->stopped;
+        return csv->source.stopped;
     size_t blanks = 0;
     size_t first = 0;
     if (skip_blank_lines(csv, &blanks, &first, err) != WG_OK)
-        return csv->stopped;
-    const int byte = peek(csv, err);
-    if (byte == BROKEN)
-        return csv->stopped;
-    if (byte == END)
+        return csv->source.stopped;
+    const int byte = wg__source_peek(&csv->source, err);
+    if (byte == WG_SOURCE_BROKEN)
+        return csv->source.stopped;
+    if (byte == WG_SOURCE_END)
         return STOP_AT(csv, first, err, "the file is empty, expected a header line");
     if (blanks != 0)
         return STOP_AT(csv, first, err, "a blank line, expected the header");
     if (read_record(csv, err) != WG_OK)
-        return csv->stopped;
+        return csv->source.stopped;
     return adopt_header(csv, err);
 }
 
-static enum wg_code new_reader(struct wg_csv **out, const char *name, struct wg_error *err)
+/* Takes over `source`, also when it fails. */
+static enum wg_code open_reader(struct wg_csv **out, struct wg_source *source, struct wg_error *err)
 {
-    const size_t length = strlen(name);
-    const char *tail = name;
-    if (length > NAME_SHOWN_MAX) { /* the end of a path tells more than its beginning */
-        tail = name + length - NAME_SHOWN_MAX;
-        while (((unsigned char)*tail & 0xC0) == 0x80)
-            tail++;
-    }
-    const size_t size = strlen(tail) + 1;
     struct wg_csv *csv = wg__alloc_zeroed(1, sizeof *csv);
-    if (csv == NULL)
-        return wg__fail(err, WG_ENOMEM, "%s: out of memory", name);
-    csv->name = wg__alloc(size + 3);
-    if (csv->name == NULL) {
-        wg__csv_close(csv);
-        return wg__fail(err, WG_ENOMEM, "%s: out of memory", name);
+    if (csv == NULL) {
+        const enum wg_code code = wg__fail(err, WG_ENOMEM, "%s: out of memory", source->name);
+        wg__source_close(source);
+        return code;
     }
-    const size_t dots = tail != name ? 3 : 0;
-    memcpy(csv->name, "...", dots);
-    memcpy(csv->name + dots, tail, size);
+    csv->source = *source;
     wg__arena_init(&csv->arena);
-    csv->line = 1;
+    const enum wg_code code = read_header(csv, err);
+    if (code != WG_OK) {
+        wg__csv_close(csv);
+        return code;
+    }
     *out = csv;
-    return WG_OK;
-}
-
-/* Opens the descriptor and hands it to zlib; a failure leaves nothing open. */
-static enum wg_code open_file(struct wg_csv *csv, const char *path, struct wg_error *err)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return wg__fail_errno(err, errno, "%s: cannot open", csv->name);
-    struct stat status;
-    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
-        (void)close(fd);
-        return wg__fail_errno(err, EISDIR, "%s: cannot read", csv->name);
-    }
-    csv->file = gzdopen(fd, "rb");
-    if (csv->file == NULL) {
-        (void)close(fd);
-        return stop_memory(csv, err);
-    }
-    (void)gzbuffer(csv->file, WINDOW_SIZE); /* only speed: the smaller default works as well */
-    csv->window = wg__alloc(WINDOW_SIZE);
-    if (csv->window == NULL)
-        return stop_memory(csv, err);
-    csv->cursor = csv->window;
-    csv->end = csv->window;
     return WG_OK;
 }
 
 enum wg_code wg__csv_open(struct wg_csv **out, const char *path, struct wg_error *err)
 {
-    struct wg_csv *csv = NULL;
-    enum wg_code code = new_reader(&csv, path, err);
-    if (code != WG_OK)
-        return code;
-    code = open_file(csv, path, err);
-    if (code == WG_OK)
-        code = read_header(csv, err);
-    if (code != WG_OK) {
-        wg__csv_close(csv);
-        return code;
-    }
-    *out = csv;
-    return WG_OK;
+    struct wg_source source;
+    const enum wg_code code = wg__source_open(&source, path, err);
+    return code == WG_OK ? open_reader(out, &source, err) : code;
 }
 
 enum wg_code wg__csv_open_memory(struct wg_csv **out, const char *name, const char *bytes,
                                  size_t length, struct wg_error *err)
 {
-    struct wg_csv *csv = NULL;
-    enum wg_code code = new_reader(&csv, name, err);
-    if (code != WG_OK)
-        return code;
-    csv->cursor = length != 0 ? bytes : "";
-    csv->end = csv->cursor + length;
-    code = read_header(csv, err);
-    if (code != WG_OK) {
-        wg__csv_close(csv);
-        return code;
-    }
-    *out = csv;
-    return WG_OK;
+    struct wg_source source;
+    const enum wg_code code = wg__source_open_memory(&source, name, bytes, length, err);
+    return code == WG_OK ? open_reader(out, &source, err) : code;
 }
 
 void wg__csv_close(struct wg_csv *csv)
 {
     if (csv == NULL)
         return;
-    if (csv->file != NULL)
-        (void)gzclose(csv->file); /* opened for reading: nothing can be lost here */
+    wg__source_close(&csv->source);
     wg__arena_fini(&csv->arena);
     wg__free(csv->record);
-    wg__free(csv->window);
-    wg__free(csv->name);
     wg__free(csv);
 }
 
@@ -524,23 +398,24 @@ static enum wg_code give_blank(struct wg_csv *csv, struct wg_error *err)
     csv->record_line = csv->blanks_first++;
     csv->blanks_owed--;
     if (begin_field(csv, err) != WG_OK)
-        return csv->stopped;
+        return csv->source.stopped;
     return append(csv, "", 1, err);
 }
 
 enum wg_code wg__csv_next(struct wg_csv *csv, bool *has_record, struct wg_error *err)
 {
-    if (csv->stopped != WG_OK)
-        return wg__fail(err, csv->stopped, "%s: reading ended at an earlier error", csv->name);
+    if (csv->source.stopped != WG_OK)
+        return wg__fail(err, csv->source.stopped, "%s: reading ended at an earlier error",
+                        csv->source.name);
     if (csv->blanks_owed == 0) {
         size_t blanks = 0;
         size_t first = 0;
         if (skip_blank_lines(csv, &blanks, &first, err) != WG_OK)
-            return csv->stopped;
-        const int byte = peek(csv, err);
-        if (byte == BROKEN)
-            return csv->stopped;
-        if (byte == END) {
+            return csv->source.stopped;
+        const int byte = wg__source_peek(&csv->source, err);
+        if (byte == WG_SOURCE_BROKEN)
+            return csv->source.stopped;
+        if (byte == WG_SOURCE_END) {
             *has_record = false;
             return WG_OK;
         }
@@ -601,7 +476,7 @@ enum wg_code wg__csv_column(const struct wg_csv *csv, const char *name, size_t *
         length += 2 + size;
         list[length] = '\0';
     }
-    return wg__fail(err, WG_EDATA, "%s: no column '%.*s'; its columns are: %s", csv->name,
+    return wg__fail(err, WG_EDATA, "%s: no column '%.*s'; its columns are: %s", csv->source.name,
                     shown(name, TEXT_SHOWN_MAX), name, list + 2);
 }
 
