@@ -9,7 +9,7 @@
  * 1, 2, 3", SC'11; the known-answer vectors of its reference implementation are in
  * tests/unit/test_rng.c.
  *
- * The cipher runs on several counters at once, because its ten rounds are a chain of dependent
+ * The cipher runs on two counters at once, because its ten rounds are a chain of dependent
  * multiplications and one block alone leaves the processor idle. Drawing is inline: a decision
  * draws thousands of numbers within microseconds.
  *
@@ -21,7 +21,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-enum { WG_RNG_BLOCKS = 4, WG_RNG_WORDS = 4 * WG_RNG_BLOCKS };
+enum { WG_RNG_BLOCKS = 2, WG_RNG_WORDS = 4 * WG_RNG_BLOCKS };
 
 struct wg_rng {
     uint64_t key;

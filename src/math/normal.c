@@ -13,6 +13,7 @@
 #include "math/normal.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 double wg__normal_pdf(double z)
 {
@@ -65,15 +66,21 @@ static const struct rational far_tail = {
      7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
      2.04426310338993978564e-15}};
 
-/* For `probability` strictly between 0 and 1. */
+static __attribute__((noinline)) double tail_quantile(double probability)
+{
+    const bool is_lower = probability < 0.5;
+    const double r = sqrt(-log(is_lower ? probability : 1.0 - probability));
+    const double z = r <= 5.0 ? evaluate(&tail, r - 1.6) : evaluate(&far_tail, r - 5.0);
+    return is_lower ? -z : z;
+}
+
+/* Likewise; small enough to stand inline, with the rare part out of the way. */
 static inline double quantile(double probability)
 {
     const double q = probability - 0.5;
     if (fabs(q) <= 0.425)
         return q * evaluate(&middle, 0.180625 - q * q);
-    const double r = sqrt(-log(q < 0.0 ? probability : 1.0 - probability));
-    const double z = r <= 5.0 ? evaluate(&tail, r - 1.6) : evaluate(&far_tail, r - 5.0);
-    return q < 0.0 ? -z : z;
+    return tail_quantile(probability);
 }
 
 double wg__normal_quantile(double probability)
