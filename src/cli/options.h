@@ -81,7 +81,7 @@ struct wg_option {
     const char *help;     /* one sentence; wrapped as needed */
     const char *unit;     /* of the number, for the help and the errors; NULL: none */
     double min;           /* DOUBLE, UNSIGNED: the range, ends included; */
-    double max;           /*   INFINITY: no upper end. UNSIGNED stops at UINT_MAX */
+    double max;           /*   HUGE_VAL: no upper end. UNSIGNED stops at UINT_MAX */
     bool min_is_excluded; /* DOUBLE: the value must be more than min */
     bool is_required;     /* STRING, LIST: must be given */
     const char *const
