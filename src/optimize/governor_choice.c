@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which arm to run next: variance-based information-directed sampling under a guard.
+ *
+ * Whole cost curves are drawn from the posterior. Each arm has an expected regret Delta (its mean cost above
+ * the mean of the least) and an information gain g: how much knowing which arm is best moves this arm's
+ * expected cost, Var_{a*}(E[C_i | a*]), scaled by how much one noisy run would tell. The arm with the least
+ * Delta^2 / g is run (Russo and Van Roy, "Learning to Optimize via Information-Directed Sampling",
+ * 2018). It needs no horizon, and it never plays an arm that can neither be best nor teach.
+ *
+ * The guard keeps the promise to the user: a trial must fit into a debt against always running the default,
+ * which grows slowly with the number of recurrences.
+ *
+ * Threads: one at a time; works in the governor's scratch memory.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "math/normal.h"
+#include "optimize/governor.h"
+
+/* Sums over the draws. */
+struct tally {
+    size_t draws;
+    double mean[WG_ARMS_MAX];
+    double variance[WG_ARMS_MAX];
+    double mean_least;
+    size_t times_best[WG_ARMS_MAX];
+    double mean_when_best[WG_ARMS_MAX][WG_ARMS_MAX]; /* [best][arm] */
+};
+
+/* The cost of reaching the target at arm `i` whose curve is at `y`: a run that fails to reach it within
+ * the job's epochs is paid for and followed by the incumbent's; none costs more than the cap, because it
+ * would be stopped. */
+static double draw_cost_j(const struct wg_governor *governor, size_t i, double y, double noise_sd,
+                          double noise_factor)
+{
+    const double epoch_j = governor->cost[i].epoch_j;
+    const double fallback_j = governor->incumbent_j;
+    const double margin = y - log2(governor->job.max_epochs + 0.5);
+    double cost_j = epoch_j * exp2(y) * noise_factor;
+    if (margin > -3 * noise_sd) {
+        const double fails = wg__normal_cdf(margin / noise_sd);
+        cost_j = (1 - fails) * fmin(cost_j, 1e3 * fallback_j) +
+                 fails * (epoch_j * governor->job.max_epochs + fallback_j);
+    }
+    return fmin(cost_j, wg__governor_constants.cost_cap * fallback_j);
+}
+
+static void take_draws(struct wg_governor *governor, struct wg_rng *rng, struct tally *tally)
+{
+    const size_t arms = governor->job.arm_count;
+    const double noise_variance = governor->model.noise_variance;
+    const double noise_sd = sqrt(noise_variance);
+    const double noise_factor = exp(0.5 * M_LN2 * M_LN2 * noise_variance);
+    memset(tally, 0, sizeof *tally);
+    tally->draws = (size_t)wg__governor_constants.draws;
+    wg__epochs_model_sample(&governor->model, rng, tally->draws, governor->draws);
+    for (size_t m = 0; m < tally->draws; m++) {
+        double *cost_j = governor->draws + m * arms;
+        size_t best = 0;
+        for (size_t i = 0; i < arms; i++) {
+            cost_j[i] = draw_cost_j(governor, i, cost_j[i], noise_sd, noise_factor);
+            if (cost_j[i] < cost_j[best])
+                best = i;
+        }
+        tally->mean_least += cost_j[best];
+        if (cost_j[governor->incumbent] <=
+            (1 + wg__governor_constants.tie_share) * cost_j[best])
+            best = governor->incumbent;
+        tally->times_best[best]++;
+        for (size_t i = 0; i < arms; i++) {
+            tally->mean[i] += cost_j[i];
+            tally->variance[i] += cost_j[i] * cost_j[i];
+            tally->mean_when_best[best][i] += cost_j[i];
+        }
+    }
+    const double count = (double)tally->draws;
+    tally->mean_least /= count;
+    for (size_t i = 0; i < arms; i++) {
+        tally->mean[i] /= count;
+        tally->variance[i] = fmax(0, tally->variance[i] / count - tally->mean[i] * tally->mean[i]);
+    }
+}
+
+/* How much a run of `arm` would say about which arm is best, J^2. */
+static double information(const struct wg_governor *governor, const struct tally *tally, size_t arm,
+                          size_t pending)
+{
+    double gain = 0;
+    for (size_t best = 0; best < governor->job.arm_count; best++) {
+        if (tally->times_best[best] == 0)
+            continue;
+        const double count = (double)tally->times_best[best];
+        const double shift = tally->mean_when_best[best][arm] / count - tally->mean[arm];
+        gain += count / (double)tally->draws * shift * shift;
+    }
+    const double mean = tally->mean[arm];
+    const double noise = M_LN2 * M_LN2 * governor->model.noise_variance * mean * mean *
+                         (1 + (double)pending);
+    return gain * tally->variance[arm] / fmax(tally->variance[arm] + noise, 1e-300);
+}
+
+static size_t pending_on(const struct wg_governor *governor, size_t arm)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < WG_IN_FLIGHT_MAX && governor->in_flight > 0; i++)
+        count += governor->flights[i].is_active && governor->flights[i].arm == arm;
+    return count;
+}
+
+/* Whether running `arm` keeps the whole bill near what the default would have cost. */
+static bool is_allowed(const struct wg_governor *governor, size_t arm)
+{
+    const struct wg_governor_constants *c = &wg__governor_constants;
+    if (arm == governor->incumbent ||
+        governor->expected_j[arm] <= c->guard_slack * governor->incumbent_j)
+        return true;
+    const struct wg_arm_cost *of_default = &governor->cost[governor->job.default_arm];
+    double default_j = governor->expected_j[governor->job.default_arm];
+    if (of_default->is_profiled)
+        default_j *= of_default->profile.epoch_cost_max_limit_j / of_default->profile.epoch_cost_j;
+    double price_j;
+    (void)wg__governor_stop_epochs(governor, arm, &price_j);
+    const double bill_j = governor->spent_j + fmax(price_j + governor->incumbent_j,
+                                                   governor->expected_j[arm]);
+    const double done = (double)governor->completed + (double)governor->in_flight;
+    return bill_j + (double)governor->in_flight * governor->incumbent_j <=
+           (done + 1 + c->debt_runs + c->debt_per_run * done) * default_j;
+}
+
+size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng)
+{
+    const struct wg_governor_constants *c = &wg__governor_constants;
+    struct tally tally;
+    take_draws(governor, rng, &tally);
+    size_t best = governor->incumbent;
+    double best_ratio = INFINITY;
+    for (size_t i = 0; i < governor->job.arm_count; i++) {
+        double regret = tally.mean[i] - tally.mean_least;
+        if (governor->model.success_count[i] == 0)
+            regret += c->failure_surcharge * governor->incumbent_j;
+        regret += c->first_use_weight * wg__governor_premium_j(governor, i);
+        regret = fmax(regret, 0);
+        const double gain = information(governor, &tally, i, pending_on(governor, i));
+        const double ratio = gain > 0 ? pow(regret, c->ids_power) / gain : INFINITY;
+        if (!(ratio < best_ratio) || !is_allowed(governor, i))
+            continue;
+        best_ratio = ratio;
+        best = i;
+    }
+    return best;
+}

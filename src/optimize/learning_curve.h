@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Predicting a run's epochs to target from how its metric has risen so far.
+ *
+ * A finished run is kept as a curve: at which epoch it first reached each value of the metric. A running
+ * one that needed t epochs to a value v, where a finished one needed t_r(v) of its T_r, is expected to need
+ * t T_r / t_r(v) in all; and as long as it has not reached the next value, at least its epochs so far scaled
+ * likewise. The shorter the share t_r(v) / T_r, the less that says: the standard deviation of its log2 falls
+ * linearly from 0.8 at the start to 0.15 at the target (measured on the bundled traces).
+ *
+ * Owns: a book holds its curves by value.    Threads: one at a time.
+ */
+#ifndef WG_OPTIMIZE_LEARNING_CURVE_H
+#define WG_OPTIMIZE_LEARNING_CURVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { WG_CURVE_POINTS_MAX = 32, WG_CURVES_MAX = 8 };
+
+/* Improvements of the metric, in order. When it is full every other point goes, so long curves coarsen. */
+struct wg_learning_curve {
+    size_t count;
+    struct {
+        double metric;
+        unsigned epoch;
+    } points[WG_CURVE_POINTS_MAX];
+};
+
+/* The latest finished runs. */
+struct wg_learning_curve_book {
+    bool higher_is_better;
+    size_t count;
+    size_t next;
+    struct wg_learning_curve curves[WG_CURVES_MAX];
+    unsigned total_epochs[WG_CURVES_MAX];
+};
+
+/* Takes the metric after `epoch` epochs; ignored unless it is an improvement (NaN is ignored). */
+void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better,
+                             unsigned epoch, double metric);
+
+/* Adds the curve of a run that reached its target after `total_epochs`. */
+void wg__curve_book_add(struct wg_learning_curve_book *book, const struct wg_learning_curve *curve,
+                        unsigned total_epochs);
+
+struct wg_curve_forecast {
+    double log2_epochs; /* to the target, in all */
+    double sd;
+};
+
+/* What the book says of a run with this curve after `epochs_done` epochs; false: nothing. */
+bool wg__curve_book_forecast(const struct wg_learning_curve_book *book,
+                             const struct wg_learning_curve *curve, unsigned epochs_done,
+                             struct wg_curve_forecast *out);
+
+#endif
