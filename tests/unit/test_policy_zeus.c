@@ -215,7 +215,9 @@ static void concurrent_runs_take_the_cheapest_known_arm_and_do_not_move_pruning(
 
     run_arm(&driver, 0, true, 5.0); /* the second round, from the new default */
     run_arm(&driver, 1, true, 10.0);
-    run_arm(&driver, 2, true, 6.0);
+    const struct wg_batch_step last = ask_step(&driver);
+    assert_int_equal(last.arm, 2);
+    assert_int_equal(ask_step(&driver).arm, 0); /* the dearer run of arm 1 changed nothing */
     stop_driver(&driver);
 }
 
