@@ -17,11 +17,14 @@
 #include "cli/plot.h"
 #include "cli/table.h"
 
+enum { WIDE = 420 }; /* charts above this width get a row of their own */
+
 static const char page_css[] =
-    ":root{color-scheme:light dark;--ink:#1f2328;--soft:#5b6470;--line:#e2e5e9;--paper:#fff;"
+    ":root{color-scheme:light "
+    "dark;--ink:#1f2328;--soft:#5b6470;--line:#e2e5e9;--mid:#c3c9d1;--paper:#fff;"
     "--card:#f6f7f9;--accent:#0072b2}\n"
     "@media screen and (prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa3af;"
-    "--line:#2d333b;--paper:#16191d;--card:#1d2126;--accent:#4aa8e0}}\n"
+    "--line:#2d333b;--mid:#4a525d;--paper:#16191d;--card:#1d2126;--accent:#4aa8e0}}\n"
     "*{box-sizing:border-box}\n"
     "body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,"
     "-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;"
@@ -47,17 +50,19 @@ static const char page_css[] =
     ".scroll{overflow-x:auto;margin:16px 0}\n"
     "table{border-collapse:collapse;font-size:14px;line-height:1.4;"
     "font-variant-numeric:tabular-nums}\n"
-    "caption{text-align:left;color:var(--soft);padding-bottom:8px;font-size:14px}\n"
     "th,td{text-align:left;padding:6px 18px 6px 0;border-bottom:1px solid var(--line);"
     "white-space:nowrap}\n"
     "th:last-child,td:last-child{padding-right:4px}\n"
     "thead th{color:var(--soft);font-weight:600;border-bottom:1.5px solid var(--soft);"
     "vertical-align:bottom}\n"
-    ".n{text-align:right}tr.line td{border-top:1.5px solid var(--soft)}\n"
+    ".n{text-align:right}tr.line td{border-top:2px solid var(--mid)}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));"
     "gap:28px 32px;margin:20px 0}\n"
     "figure{margin:0;min-width:0;break-inside:avoid}\n"
-    "figcaption{color:var(--soft);font-size:13.5px;line-height:1.45;margin:6px 6px 0;"
+    ".table{margin:16px 0}.table figcaption{margin:0 0 8px;font-size:14px;max-width:74ch}"
+    ".table .scroll{margin:0}\n"
+    ".wide{grid-column:1/-1;overflow-x:auto}\n"
+    "figcaption{color:var(--soft);font-size:13.5px;line-height:1.45;margin:6px 3px 0;"
     "max-width:64ch}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:4px 20px;font-size:14px;max-width:none}\n"
     ".legend span{display:inline-flex;align-items:center;gap:7px}.legend .wg-plot{width:26px}\n"
@@ -68,7 +73,7 @@ static const char page_css[] =
     "footer{margin-top:56px;border-top:1px solid var(--line);color:var(--soft);font-size:14px}\n"
     "@media(max-width:560px){main{padding:22px 16px 40px}h1{font-size:24px}h2{font-size:20px;"
     "margin-top:34px}.facts{grid-template-columns:1fr 1fr;gap:10px}.facts li{padding:10px 12px}"
-    ".facts b{font-size:22px}td,th{padding-right:14px}}\n"
+    ".facts b{font-size:22px}.wide svg{min-width:680px}td,th{padding-right:14px}}\n"
     "@media print{body{font-size:11pt}main{max-width:none;padding:0}.facts li,pre{"
     "background:none}h2,h3{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}"
     "th,td{white-space:normal}}\n";
@@ -151,6 +156,8 @@ void wg__page_code(struct wg_page *page, const char *text)
             piece[length] = line[length];
             length++;
         }
+        while (length > 4 && ((unsigned char)line[length] & 0xC0) == 0x80)
+            length--; /* no cut within a character */
         piece[length] = '\0';
         wg__append_escaped(page->out, piece);
         line += length;
@@ -176,7 +183,7 @@ void wg__page_figures_begin(struct wg_page *page)
 
 void wg__page_figure(struct wg_page *page, const struct wg_plot *plot, const char *caption)
 {
-    wg__buffer_puts(page->out, "<figure>\n");
+    wg__buffer_puts(page->out, plot->width > WIDE ? "<figure class=\"wide\">\n" : "<figure>\n");
     wg__plot_write(plot, page->out);
     if (caption != NULL)
         append_element(page->out, "figcaption", caption);

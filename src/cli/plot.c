@@ -24,14 +24,15 @@
 #include "cli/plot_style.h"
 
 /* Lengths in user units. */
-static const double EDGE = 6; /* free space around everything */
-static const double WIDTH_DEFAULT = 480;
+static const double EDGE = 3; /* free space around everything */
+static const double WIDTH_DEFAULT = 360;
 static const double WIDTH_MIN = 200;
-static const double HEIGHT_DEFAULT = 300;
+static const double HEIGHT_DEFAULT = 260;
 static const double DATA_HEIGHT_MIN = 90;
 static const double TITLE_HEIGHT = 24;
 static const double LEGEND_ROW = 19;
 static const double SWATCH = 22; /* the line or point in the legend */
+static const double SWATCH_GAP = 6;
 static const double LEGEND_GAP = 16;
 static const double AXIS_TITLE_HEIGHT = 20;
 static const double TICK_HEIGHT = 20;
@@ -164,9 +165,9 @@ static double lay_legend(const struct frame *frame, double y, bool is_drawing)
         struct entry entry;
         if (!legend_entry(plot, i, &entry))
             continue;
-        const double room = widest - SWATCH - EDGE;
+        const double room = widest - SWATCH - SWATCH_GAP;
         const double text_width = fmin(wg__plot_text_width(entry.label, WG_PLOT_TEXT), room);
-        const double item_width = SWATCH + EDGE + text_width;
+        const double item_width = SWATCH + SWATCH_GAP + text_width;
         if (height == 0) {
             height = LEGEND_ROW;
         } else if (x + item_width > EDGE + widest) {
@@ -177,7 +178,7 @@ static double lay_legend(const struct frame *frame, double y, bool is_drawing)
             const double middle = y + height - LEGEND_ROW / 2.0;
             draw_swatch(&entry, x, middle, frame->out);
             wg__buffer_printf(frame->out, "<text class=\"k\" x=\"%.1f\" y=\"%.1f\">",
-                              x + SWATCH + EDGE, middle + 4);
+                              x + SWATCH + SWATCH_GAP, middle + 4);
             if (wg__plot_text_fit(entry.label, WG_PLOT_TEXT, room, frame->out)) {
                 wg__buffer_puts(frame->out, "<title>");
                 wg__append_escaped(frame->out, entry.label);
@@ -224,7 +225,7 @@ static void lay_out(struct frame *frame)
     find_ranges(plot, &x_range, &y_range);
     const double data_height = frame->bottom - frame->top;
     wg__ticks_choose(&frame->y, &plot->y, y_range.min, y_range.max,
-                     (unsigned)fmin(fmax(data_height / 42, 2), 7), false);
+                     (unsigned)fmin(fmax(data_height / 32, 2), 7), false);
     double widest = 0;
     for (size_t i = 0; i < frame->y.count; i++)
         widest = fmax(widest, wg__plot_text_width(frame->y.labels[i], WG_PLOT_TEXT));
@@ -468,7 +469,7 @@ static void draw_head(const struct frame *frame)
                           "xmlns=\"http://www.w3.org/2000/svg\"",
                           frame->width, ceil(frame->height));
     else
-        wg__buffer_printf(out, " style=\"max-width:%.0fpx\"", 1.3 * frame->width);
+        wg__buffer_printf(out, " style=\"max-width:%.0fpx\"", 1.15 * frame->width);
     wg__buffer_puts(out, " aria-label=\"");
     wg__append_escaped(out, plot->title != NULL ? plot->title : "chart");
     wg__buffer_puts(out, "\">\n");

@@ -92,8 +92,8 @@ struct wg_plot {
     size_t series_count;
     const struct wg_plot_reference *references;
     size_t reference_count;
-    unsigned width;      /* user units, at 12 a line of text; 0: 480 */
-    unsigned height;     /* 0: 300 */
+    unsigned width;      /* user units, a text being 12 high; 0: 360, a cell of a page's grid */
+    unsigned height;     /* 0: 260; grows when the legend needs it */
     bool without_legend; /* small multiples that share one */
     bool is_standalone;  /* a file of its own: with XML namespace and styles */
 };

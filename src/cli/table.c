@@ -208,12 +208,14 @@ void wg__table_write_html(const struct wg_table *table, const char *caption, str
         return;
     }
     assert(table->cell_count % table->column_count == 0);
-    wg__buffer_puts(out, "<div class=\"scroll\"><table>\n");
+    /* A <caption> would scroll away with a wide table on a phone. */
+    wg__buffer_puts(out, "<figure class=\"table\">\n");
     if (caption != NULL) {
-        wg__buffer_puts(out, "<caption>");
+        wg__buffer_puts(out, "<figcaption>");
         wg__append_escaped(out, caption);
-        wg__buffer_puts(out, "</caption>\n");
+        wg__buffer_puts(out, "</figcaption>\n");
     }
+    wg__buffer_puts(out, "<div class=\"scroll\"><table>\n");
     wg__buffer_puts(out, "<thead><tr>");
     for (size_t c = 0; c < table->column_count; c++) {
         const bool is_right = table->columns[c].align == WG_ALIGN_RIGHT;
@@ -229,7 +231,7 @@ void wg__table_write_html(const struct wg_table *table, const char *caption, str
         if ((i + 1) % table->column_count == 0)
             wg__buffer_puts(out, "</tr>\n");
     }
-    wg__buffer_puts(out, "</tbody></table></div>\n");
+    wg__buffer_puts(out, "</tbody></table></div>\n</figure>\n");
 }
 
 bool wg__wants_color(FILE *stream)
