@@ -27,6 +27,11 @@ static bool ticket_fails(void)
     return limit != 0 && ticket >= limit;
 }
 
+static bool product_overflows(size_t count, size_t size)
+{
+    return size != 0 && count > SIZE_MAX / size;
+}
+
 /* Zero bytes become one, because malloc(0) may return NULL, which would read as a failure. */
 void *wg__alloc(size_t size)
 {
@@ -39,16 +44,19 @@ void *wg__alloc_zeroed(size_t count, size_t size)
 {
     if (ticket_fails())
         return NULL;
+    if (product_overflows(count,
+                          size)) /* calloc checks too, but sanitizers end the program there */
+        return NULL;
     if (count == 0 || size == 0)
         return calloc(1, 1);
-    return calloc(count, size); /* calloc checks the product itself */
+    return calloc(count, size);
 }
 
 void *wg__realloc_array(void *ptr, size_t count, size_t size)
 {
     if (ticket_fails())
         return NULL;
-    if (size != 0 && count > SIZE_MAX / size)
+    if (product_overflows(count, size))
         return NULL;
     const size_t bytes = count * size;
     return realloc(ptr, bytes != 0 ? bytes : 1);

@@ -94,7 +94,7 @@ static enum wg_code find_target(struct target *target, const char *path, struct 
         return wg__fail_errno(err, errno, "%s: cannot write", path);
     if (target->exists && S_ISDIR(target->status.st_mode))
         return wg__fail_errno(err, EISDIR, "%s: cannot write", path);
-    if (target->exists && access(path, W_OK) != 0)
+    if (target->exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return wg__fail_errno(err, errno, "%s: cannot write", path);
     if (!target->exists && path[size - 2] == '/')
         return wg__fail_errno(err, ENOENT, "%s: cannot write", path);
@@ -237,7 +237,7 @@ enum wg_code wg__file_check_writable(const char *path, struct wg_error *err)
             return wg__fail_errno(err, EBADF, "%s: cannot write", path);
         return WG_OK;
     }
-    if (target.is_regular && access(target.folder, W_OK | X_OK) != 0)
+    if (target.is_regular && faccessat(AT_FDCWD, target.folder, W_OK | X_OK, AT_EACCESS) != 0)
         return wg__fail_errno(err, errno, "%s: cannot create a file in '%s'", path, target.folder);
     return WG_OK;
 }

@@ -107,6 +107,13 @@ void wg__source_close(struct wg_source *source)
     *source = (struct wg_source){0};
 }
 
+/* zlib puts its own name of the file, "<fd:3>: ", in front of its messages. */
+static const char *without_prefix(const char *message)
+{
+    const char *colon = strncmp(message, "<fd:", 4) == 0 ? strstr(message, ">: ") : NULL;
+    return colon != NULL ? colon + 3 : message;
+}
+
 enum wg_code wg__source_fill(struct wg_source *source, struct wg_error *err)
 {
     errno = 0;
@@ -132,6 +139,6 @@ enum wg_code wg__source_fill(struct wg_source *source, struct wg_error *err)
             wg__fail(err, WG_EDATA, "%s:%zu: the gzip file is cut off", source->name, source->line);
     else
         source->stopped = wg__fail(err, WG_EDATA, "%s:%zu: the gzip file is damaged: %s",
-                                   source->name, source->line, text);
+                                   source->name, source->line, without_prefix(text));
     return source->stopped;
 }
