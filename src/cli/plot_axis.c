@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static const double SIZE_MAX_VALUE = 1e300;
 static const double SIZE_MIN_VALUE = 1e-290; /* smaller ones are as good as zero */
 static const double NARROWEST = 1e-9;        /* of the range, relative to the values */
@@ -110,15 +112,21 @@ static void label_linear(struct wg_ticks *ticks, const struct wg_plot_axis *axis
     }
 }
 
-/* The label of a tick that stands alone: "200", "1k", "5e+20". */
+/* The label of a tick that stands alone: "200", "1k", "5e+20". As many digits as it takes. */
 static void label_alone(char *label, double value)
 {
     bool is_in_range;
     const int power = choose_prefix(fabs(value), &is_in_range);
+    const double scaled = power < 0 ? value * pow(10, -power) : value / pow(10, power);
+    double read_back = 0;
+    for (int digits = 5; digits <= 12 && fabs(read_back - scaled) > 1e-12 * scaled; digits++) {
+        snprintf(label, WG_TICK_LABEL_BYTES, "%.*g", digits, scaled);
+        if (!wg__parse_double(label, &read_back))
+            break;
+    }
+    const size_t length = strlen(label);
     if (is_in_range)
-        snprintf(label, WG_TICK_LABEL_BYTES, "%.6g%s", value / pow(10, power), prefix_text(power));
-    else
-        snprintf(label, WG_TICK_LABEL_BYTES, "%.3g", value);
+        snprintf(label + length, WG_TICK_LABEL_BYTES - length, "%s", prefix_text(power));
 }
 
 static void add_tick(struct wg_ticks *ticks, double value)
@@ -248,6 +256,9 @@ void wg__ticks_choose(struct wg_ticks *ticks, const struct wg_plot_axis *axis, d
         choose_linear(ticks, axis, min, max, wanted, is_snug);
     else
         choose_log(ticks, axis, min, max, wanted, is_snug);
+    /* Where rounding put an end a hair inside of the data. */
+    ticks->low = fmin(ticks->low, min);
+    ticks->high = fmax(ticks->high, max);
 }
 
 double wg__ticks_place(const struct wg_ticks *ticks, double value)
