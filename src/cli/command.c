@@ -126,7 +126,7 @@ int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[])
 {
     const struct wg_command *command = root;
     char path[PATH_MAX_BYTES];
-    snprintf(path, sizeof path, "%s", root->name);
+    (void)snprintf(path, sizeof path, "%s", root->name);
     while (command->run == NULL) {
         if (argc < 2) {
             struct wg_error err;
@@ -145,7 +145,7 @@ int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[])
         if (child == NULL)
             return reject(command, path, argv[0]);
         const size_t length = strlen(path);
-        snprintf(path + length, sizeof path - length, " %s", child->name);
+        (void)snprintf(path + length, sizeof path - length, " %s", child->name);
         command = child;
     }
     return command->run(argc, argv);

@@ -246,8 +246,8 @@ static enum wg_code reject_unknown(const struct wg_option_set *set, const char *
     const int shown = (int)strcspn(argument, "=");
     char word[WORD_MAX + 2];
     const size_t dashes = strspn(argument, "-");
-    snprintf(word, sizeof word, "%.*s", shown - (int)dashes > 0 ? shown - (int)dashes : 0,
-             argument + dashes);
+    (void)snprintf(word, sizeof word, "%.*s", shown - (int)dashes > 0 ? shown - (int)dashes : 0,
+                   argument + dashes);
     const char *nearest = wg__nearest_word(word, known, known_count);
     if (nearest != NULL)
         return wg__fail(err, WG_EINVAL, "unknown option '%.*s'; did you mean '--%s'?", shown,

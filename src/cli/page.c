@@ -138,7 +138,7 @@ void wg__page_paragraph(struct wg_page *page, const char *format, ...)
     if (text == NULL) {
         page->out->failed = true;
     } else {
-        vsnprintf(text, (size_t)length + 1, format, again);
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
         append_element(page->out, "p", text);
     }
     va_end(again);

@@ -97,17 +97,17 @@ static void label_linear(struct wg_ticks *ticks, const struct wg_plot_axis *axis
         const double value = ticks->values[i];
         char *label = ticks->labels[i];
         if (value == 0) {
-            snprintf(label, WG_TICK_LABEL_BYTES, "0");
+            (void)snprintf(label, WG_TICK_LABEL_BYTES, "0");
         } else if (is_in_range) {
             const int decimals = power > step.exponent ? power - step.exponent : 0;
             /* Dividing in two steps keeps 10^-power exact for small ones. */
             const double scaled = power < 0 ? value * pow(10, -power) : value / pow(10, power);
-            snprintf(label, WG_TICK_LABEL_BYTES, "%s%.*f%s", value < 0 ? "−" : "", decimals,
-                     fabs(scaled), in_title ? "" : prefix);
+            (void)snprintf(label, WG_TICK_LABEL_BYTES, "%s%.*f%s", value < 0 ? "−" : "", decimals,
+                           fabs(scaled), in_title ? "" : prefix);
         } else {
             const int digits = (int)floor(log10(size)) - step.exponent;
-            snprintf(label, WG_TICK_LABEL_BYTES, "%s%.*e", value < 0 ? "−" : "", digits,
-                     fabs(value));
+            (void)snprintf(label, WG_TICK_LABEL_BYTES, "%s%.*e", value < 0 ? "−" : "", digits,
+                           fabs(value));
         }
     }
 }
@@ -120,13 +120,13 @@ static void label_alone(char *label, double value)
     const double scaled = power < 0 ? value * pow(10, -power) : value / pow(10, power);
     double read_back = 0;
     for (int digits = 5; digits <= 12 && fabs(read_back - scaled) > 1e-12 * scaled; digits++) {
-        snprintf(label, WG_TICK_LABEL_BYTES, "%.*g", digits, scaled);
+        (void)snprintf(label, WG_TICK_LABEL_BYTES, "%.*g", digits, scaled);
         if (!wg__parse_double(label, &read_back))
             break;
     }
     const size_t length = strlen(label);
     if (is_in_range)
-        snprintf(label + length, WG_TICK_LABEL_BYTES - length, "%s", prefix_text(power));
+        (void)snprintf(label + length, WG_TICK_LABEL_BYTES - length, "%s", prefix_text(power));
 }
 
 static void add_tick(struct wg_ticks *ticks, double value)
@@ -167,8 +167,10 @@ static void choose_linear(struct wg_ticks *ticks, const struct wg_plot_axis *axi
     ticks->low = is_snug ? min : step_multiple(step, first);
     ticks->high = is_snug ? max : step_multiple(step, last);
     /* A range that spans no whole step has no tick inside; its ends then do. */
-    for (double k = first; k <= last; k++)
-        add_tick(ticks, step_multiple(step, k));
+    /* Counted in int: `first` may be so large that adding 1 to it changes nothing. */
+    const int count = (int)(last - first);
+    for (int k = 0; k <= count; k++)
+        add_tick(ticks, step_multiple(step, first + k));
     label_linear(ticks, axis, step);
 }
 
@@ -215,9 +217,10 @@ static void choose_one_two_five(struct wg_ticks *ticks, double min, double max, 
     ticks->count = 0;
     const struct step step = nice_step((ticks->high - ticks->low) / wanted);
     const double unit = step_multiple(step, 1);
-    const double end = floor(ticks->high / unit + 1e-9);
-    for (double k = ceil(ticks->low / unit - 1e-9); k <= end; k++)
-        add_tick(ticks, step_multiple(step, k));
+    const double first_multiple = ceil(ticks->low / unit - 1e-9);
+    const int steps = (int)(floor(ticks->high / unit + 1e-9) - first_multiple);
+    for (int k = 0; k <= steps; k++)
+        add_tick(ticks, step_multiple(step, first_multiple + k));
 }
 
 static void choose_log(struct wg_ticks *ticks, const struct wg_plot_axis *axis, double min,
@@ -236,7 +239,7 @@ static void choose_log(struct wg_ticks *ticks, const struct wg_plot_axis *axis, 
         choose_one_two_five(ticks, min, max, wanted, is_snug);
     for (size_t i = 0; i < ticks->count; i++) {
         if (axis->scale == WG_PLOT_LOG2 && ticks->values[i] >= 1 && ticks->values[i] < 1e6)
-            snprintf(ticks->labels[i], WG_TICK_LABEL_BYTES, "%.10g", ticks->values[i]);
+            (void)snprintf(ticks->labels[i], WG_TICK_LABEL_BYTES, "%.10g", ticks->values[i]);
         else
             label_alone(ticks->labels[i], ticks->values[i]);
     }
@@ -281,9 +284,9 @@ void wg__format_quantity(char *text, size_t size, double value, const char *unit
     const double scaled = power < 0 ? value * pow(10, -power) : value / pow(10, power);
     const char *minus = scaled < 0 ? "−" : "", *blank = unit != NULL ? " " : "";
     if (fabs(scaled) >= 1000 && fabs(scaled) < 1e9) /* %g would turn to exponents */
-        snprintf(text, size, "%s%.0f%s%s%s", minus, fabs(scaled), blank, prefix,
-                 unit != NULL ? unit : "");
+        (void)snprintf(text, size, "%s%.0f%s%s%s", minus, fabs(scaled), blank, prefix,
+                       unit != NULL ? unit : "");
     else
-        snprintf(text, size, "%s%.4g%s%s%s", minus, fabs(scaled), blank, prefix,
-                 unit != NULL ? unit : "");
+        (void)snprintf(text, size, "%s%.4g%s%s%s", minus, fabs(scaled), blank, prefix,
+                       unit != NULL ? unit : "");
 }

@@ -59,27 +59,27 @@ static unsigned terminal_columns(int fd)
 static void format_duration(char *text, size_t size, double seconds)
 {
     if (!(seconds < 360000.0)) {
-        snprintf(text, size, "long");
+        (void)snprintf(text, size, "long");
         return;
     }
     const unsigned whole = (unsigned)(seconds + 0.5);
     if (whole < 60)
-        snprintf(text, size, "%u s", whole);
+        (void)snprintf(text, size, "%u s", whole);
     else if (whole < 3600)
-        snprintf(text, size, "%u:%02u min", whole / 60, whole % 60);
+        (void)snprintf(text, size, "%u:%02u min", whole / 60, whole % 60);
     else
-        snprintf(text, size, "%u:%02u h", whole / 3600, whole / 60 % 60);
+        (void)snprintf(text, size, "%u:%02u h", whole / 3600, whole / 60 % 60);
 }
 
 /* "0.25", "12.3", "412", "3.1k", "2.0M". */
 static void format_rate(char *text, size_t size, double per_s)
 {
     if (per_s >= 1e6)
-        snprintf(text, size, "%.1fM", per_s / 1e6);
+        (void)snprintf(text, size, "%.1fM", per_s / 1e6);
     else if (per_s >= 1e3)
-        snprintf(text, size, "%.1fk", per_s / 1e3);
+        (void)snprintf(text, size, "%.1fk", per_s / 1e3);
     else
-        snprintf(text, size, "%.*f", per_s >= 100 ? 0 : per_s >= 10 ? 1 : 2, per_s);
+        (void)snprintf(text, size, "%.*f", per_s >= 100 ? 0 : per_s >= 10 ? 1 : 2, per_s);
 }
 
 /* The bar in `cells` columns of half a cell's resolution; returns the bytes. */

@@ -82,7 +82,7 @@ void wg__table_cell(struct wg_table *table, const char *format, ...)
     if (length >= 0)
         text = wg__alloc((size_t)length + 1);
     if (text != NULL) {
-        vsnprintf(text, (size_t)length + 1, format, again);
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
         wg__buffer_append(&table->text, text, (size_t)length + 1);
     }
     va_end(again);

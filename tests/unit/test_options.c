@@ -87,7 +87,8 @@ struct outcome {
 static struct outcome parse(const char *line)
 {
     static char copy[4096]; /* the texts in args point here until the next call */
-    char *argv[WORDS_MAX] = {(char *)(uintptr_t)"training"};
+    char name[] = "training";
+    char *argv[WORDS_MAX] = {name};
     int argc = 1;
     struct outcome outcome = {
         .args = {.eta = 0.5, .slowdown = 1.5, .seeds = 20, .charge = "epoch", .trace = "T"}};
@@ -95,7 +96,7 @@ static struct outcome parse(const char *line)
         outcome.args.trace = NULL;
         line++;
     }
-    snprintf(copy, sizeof copy, "%s", line);
+    (void)snprintf(copy, sizeof copy, "%s", line);
     for (char *at = copy; *at != '\0' && argc < WORDS_MAX;) {
         argv[argc++] = at;
         at += strcspn(at, " ");
@@ -236,7 +237,7 @@ static void limits_the_length_of_lists(void **state)
         length += (size_t)snprintf(line + length, sizeof line - length, "%s--gpu=g%d",
                                    i > 0 ? " " : "", i);
     assert_int_equal(parse(line).args.gpus.count, WG_OPTION_LIST_MAX);
-    snprintf(line + length, sizeof line - length, " --gpu=more");
+    (void)snprintf(line + length, sizeof line - length, " --gpu=more");
     rejects(line, "--gpu: 'more' is one too many, at most 64 are accepted");
 }
 
@@ -254,10 +255,10 @@ static void writes_help_with_units_ranges_and_defaults(void **state)
         "Weight of energy against time (a number in 0 .. 1; default: 0.5)\n",
         "Largest slowdown (a number above 1 times; default: 1.5 times)\n",
         "(a whole number in 1 .. 1000;\n                              default: 20)\n",
-        "  --profile-charge epoch|seconds:S\n                              What profiling costs "
-        "(default: epoch)\n",
-        "Policies to compare (default, zeus or wattgov; repeatable; default:\n                     "
-        "         all)\n",
+        "  --profile-charge epoch|seconds:S\n",
+        "\n                              What profiling costs (default: epoch)\n",
+        "Policies to compare (default, zeus or wattgov; repeatable; default:\n",
+        "\n                              all)\n",
         "GPU types (repeatable)\n",
         "  --json                      Write JSON\n",
         "  --help                      Show this text\n",

@@ -22,7 +22,7 @@
 static double attribute(const char *tag, const char *name)
 {
     char pattern[32];
-    snprintf(pattern, sizeof pattern, " %s=\"", name);
+    (void)snprintf(pattern, sizeof pattern, " %s=\"", name);
     const char *end = strchr(tag, '>'), *at = strstr(tag, pattern);
     if (at == NULL || at > end)
         return (double)NAN;
@@ -82,7 +82,7 @@ static struct box text_box(const char *tag)
 {
     const char *text = strchr(tag, '>') + 1, *end = strchr(text, '<');
     char copy[512];
-    snprintf(copy, sizeof copy, "%.*s", (int)(end - text), text);
+    (void)snprintf(copy, sizeof copy, "%.*s", (int)(end - text), text);
     char *entity; /* an escaped character is one character wide */
     while ((entity = strchr(copy, '&')) != NULL)
         memmove(entity, strchr(entity, ';'), strlen(strchr(entity, ';')) + 1);

@@ -38,8 +38,8 @@ static struct terminal open_terminal(unsigned short columns)
 
 static void close_terminal(struct terminal terminal)
 {
-    close(terminal.fd);
-    close(terminal.controller);
+    (void)close(terminal.fd);
+    (void)close(terminal.controller);
 }
 
 /* What was drawn since the last call. */
@@ -102,8 +102,8 @@ static void stays_silent_off_a_terminal(void **state)
     wg__progress_fini(&progress);
     char byte;
     assert_true(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 }
 
 static void fits_any_width(void **state)
@@ -166,13 +166,13 @@ static void counts_exactly_from_several_threads(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&workers[i], NULL, advance_often, &progress), 0);
     for (int i = 0; i < 4; i++)
-        pthread_join(workers[i], NULL);
+        (void)pthread_join(workers[i], NULL);
     assert_true(atomic_load(&progress.done) == 40000);
     assert_true(atomic_load(&progress.is_drawn));
     wg__progress_fini(&progress);
-    close(terminal.fd); /* ends the reader */
-    pthread_join(reader, NULL);
-    close(terminal.controller);
+    (void)close(terminal.fd); /* ends the reader */
+    (void)pthread_join(reader, NULL);
+    (void)close(terminal.controller);
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "tests/support/check.h"
@@ -156,7 +157,8 @@ static void wants_no_colour_off_a_terminal(void **state)
     assert_non_null(file);
     assert_int_equal(setenv("TERM", "xterm", 1), 0);
     assert_false(wg__wants_color(file));
-    (void)fclose(file);
+    if (file != NULL)
+        (void)fclose(file);
 }
 
 static void respects_no_color_and_dumb_terminals(void **state)
@@ -167,17 +169,19 @@ static void respects_no_color_and_dumb_terminals(void **state)
         skip();
     FILE *terminal = fopen(ptsname(fd), "r+");
     assert_non_null(terminal);
-    setenv("TERM", "xterm", 1);
-    unsetenv("NO_COLOR");
+    (void)setenv("TERM", "xterm", 1);
+    (void)unsetenv("NO_COLOR");
     assert_true(wg__wants_color(terminal));
-    setenv("NO_COLOR", "", 1);
+    (void)setenv("NO_COLOR", "", 1);
     assert_true(wg__wants_color(terminal)); /* no-color.org: only when not empty */
-    setenv("NO_COLOR", "1", 1);
+    (void)setenv("NO_COLOR", "1", 1);
     assert_false(wg__wants_color(terminal));
-    unsetenv("NO_COLOR");
-    setenv("TERM", "dumb", 1);
+    (void)unsetenv("NO_COLOR");
+    (void)setenv("TERM", "dumb", 1);
     assert_false(wg__wants_color(terminal));
-    (void)fclose(terminal);
+    if (terminal != NULL)
+        (void)fclose(terminal);
+    (void)close(fd);
 }
 
 int main(void)
