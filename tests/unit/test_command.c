@@ -54,16 +54,17 @@ static void capture_begin(struct capture *capture, int fd)
 static void capture_end(struct capture *capture)
 {
     (void)fflush(NULL);
+    FILE *file = capture->file;
     capture->text[0] = '\0';
-    if (capture->file == NULL)
+    if (file == NULL)
         return;
     if (capture->saved >= 0) {
         assert_int_equal(dup2(capture->saved, capture->fd), capture->fd);
         (void)close(capture->saved);
     }
-    assert_int_equal(fseek(capture->file, 0, SEEK_SET), 0);
-    const size_t length = fread(capture->text, 1, sizeof capture->text - 1, capture->file);
-    (void)fclose(capture->file);
+    assert_int_equal(fseek(file, 0, SEEK_SET), 0);
+    const size_t length = fread(capture->text, 1, sizeof capture->text - 1, file);
+    (void)fclose(file);
     capture->text[length] = '\0';
 }
 
