@@ -451,6 +451,11 @@ static bool find_column(const struct wg_csv *csv, const char *name, size_t *out)
     return false;
 }
 
+size_t wg__csv_column_count(const struct wg_csv *csv)
+{
+    return csv->column_count;
+}
+
 bool wg__csv_has_column(const struct wg_csv *csv, const char *name)
 {
     size_t column = 0;

@@ -76,6 +76,23 @@ static void copy_folder(struct target *target)
     target->folder[length] = '\0';
 }
 
+/* Learns what stands at `path`; 0 or the errno that forbids to write there. */
+static int look_at(struct target *target, const char *path)
+{
+    target->exists = stat(path, &target->status) == 0;
+    if (!target->exists) {
+        if (errno != ENOENT)
+            return errno;
+        return path[strlen(path) - 1] == '/' ? ENOENT : 0; /* the name of a folder */
+    }
+    target->is_regular = S_ISREG(target->status.st_mode);
+    if (S_ISDIR(target->status.st_mode))
+        return EISDIR;
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return errno;
+    return target->is_regular && realpath(path, target->path) == NULL ? errno : 0;
+}
+
 static enum wg_code find_target(struct target *target, const char *path, struct wg_error *err)
 {
     const size_t size = strlen(path) + 1;
@@ -89,18 +106,9 @@ static enum wg_code find_target(struct target *target, const char *path, struct 
     if (target->descriptor >= 0)
         return WG_OK;
 
-    target->exists = stat(path, &target->status) == 0;
-    if (!target->exists && errno != ENOENT)
-        return wg__fail_errno(err, errno, "%s: cannot write", path);
-    if (target->exists && S_ISDIR(target->status.st_mode))
-        return wg__fail_errno(err, EISDIR, "%s: cannot write", path);
-    if (target->exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
-        return wg__fail_errno(err, errno, "%s: cannot write", path);
-    if (!target->exists && path[size - 2] == '/')
-        return wg__fail_errno(err, ENOENT, "%s: cannot write", path);
-    target->is_regular = !target->exists || S_ISREG(target->status.st_mode);
-    if (target->exists && target->is_regular && realpath(path, target->path) == NULL)
-        return wg__fail_errno(err, errno, "%s: cannot write", path);
+    const int cause = look_at(target, path);
+    if (cause != 0)
+        return wg__fail_errno(err, cause, "%s: cannot write", path);
     copy_folder(target);
     return WG_OK;
 }

@@ -61,7 +61,7 @@ static enum wg_code open_file(struct wg_source *source, const char *path, struct
         (void)close(fd);
         return wg__fail_errno(err, EISDIR, "%s: cannot read", source->name);
     }
-    const gzFile file = gzdopen(fd, "rb");
+    gzFile file = gzdopen(fd, "rb");
     if (file == NULL) {
         (void)close(fd);
         return stop_memory(source, err);

@@ -142,6 +142,7 @@ static void columns_are_found_by_name(void **state)
     struct wg_error err = {0};
     const char text[] = "power_limit,\"batch, size\",epoch\n1,2,3\n";
     assert_int_equal(wg__csv_open_memory(&csv, "t.csv", text, sizeof text - 1, &err), WG_OK);
+    assert_int_equal(wg__csv_column_count(csv), 3);
     size_t column = 42;
     assert_int_equal(wg__csv_column(csv, "batch, size", &column, &err), WG_OK);
     assert_int_equal(column, 1);
@@ -310,7 +311,8 @@ static void a_record_may_be_a_mebibyte_and_no_longer(void **state)
     enum { LIMIT = 1 << 20 };
     char *text = malloc(LIMIT + 16);
     assert_non_null(text);
-    memcpy(text, "a\n", 2);
+    text[0] = 'a';
+    text[1] = '\n';
     memset(text + 2, 'x', LIMIT);
     text[2 + LIMIT - 1] = '\n'; /* LIMIT - 1 bytes and the zero that ends them */
     struct wg_csv *csv = NULL;

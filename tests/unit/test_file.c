@@ -67,7 +67,7 @@ static void a_reader_of_the_old_file_keeps_it_whole(void **state)
     const char *path = scratch_path(&scratch, "f");
     scratch_write(path, "old", 3);
     FILE *reader = fopen(path, "rb");
-    assert_non_null(reader);
+    scratch_require(reader != NULL, path);
     assert_int_equal(wg__file_write(path, "new", 3, NULL), WG_OK);
     char text[8] = "";
     assert_int_equal(fread(text, 1, sizeof text, reader), 3);
