@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -32,11 +33,11 @@ static const struct wg_command *const commands[] = {&simulate, NULL};
 static const struct wg_command root = {
     .name = "wattgov", .summary = "Governs.", .children = commands};
 
-/* Diverts a standard descriptor into a file, and back. */
+/* Diverts a standard descriptor into memory, and back. */
 struct capture {
     int fd;
     int saved;
-    FILE *file;
+    int memory;
     char text[4096];
 };
 
@@ -45,27 +46,21 @@ static void capture_begin(struct capture *capture, int fd)
     (void)fflush(NULL);
     capture->fd = fd;
     capture->saved = dup(fd);
-    capture->file = tmpfile();
-    assert_non_null(capture->file);
-    if (capture->file != NULL && capture->saved >= 0)
-        assert_int_equal(dup2(fileno(capture->file), fd), fd);
+    capture->memory = memfd_create("capture", MFD_CLOEXEC);
+    if (capture->saved < 0 || capture->memory < 0 || dup2(capture->memory, fd) != fd)
+        fail_msg("descriptor %d cannot be diverted", fd);
 }
 
 static void capture_end(struct capture *capture)
 {
     (void)fflush(NULL);
-    FILE *file = capture->file;
-    capture->text[0] = '\0';
-    if (file == NULL)
-        return;
-    if (capture->saved >= 0) {
-        assert_int_equal(dup2(capture->saved, capture->fd), capture->fd);
-        (void)close(capture->saved);
-    }
-    assert_int_equal(fseek(file, 0, SEEK_SET), 0);
-    const size_t length = fread(capture->text, 1, sizeof capture->text - 1, file);
-    (void)fclose(file);
-    capture->text[length] = '\0';
+    if (capture->saved < 0 || dup2(capture->saved, capture->fd) != capture->fd)
+        fail_msg("descriptor %d cannot be restored", capture->fd);
+    const ssize_t length = pread(capture->memory, capture->text, sizeof capture->text - 1, 0);
+    assert_true(length >= 0);
+    capture->text[length < 0 ? 0 : length] = '\0';
+    (void)close(capture->memory);
+    (void)close(capture->saved);
 }
 
 struct result {
