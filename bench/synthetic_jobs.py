@@ -95,9 +95,9 @@ def choose_default(rng, sizes, runs, rows):
     return None
 
 
-def milestones(rng, epochs, max_epochs):
+def milestones(rng, bend_of_job, epochs, max_epochs):
     """A coarse learning curve: metric thresholds 0.1..1.0 (the target) and when they were reached."""
-    bend = rng.uniform(0.6, 2.0)
+    bend = bend_of_job * 2 ** rng.gauss(0, 0.2)
     total = epochs if epochs else max_epochs * rng.uniform(1.1, 3)
     for step in range(1, 11):
         epoch = max(1, math.ceil(total * (step / 10) ** bend))
@@ -127,10 +127,11 @@ def main():
         made += 1
         key = f"synthetic{made:03d}"
         jobs.append(f"{key},{key},net,sgd,score,higher,1.0,{default[1]},{default[0]}")
+        bend = rng.uniform(0.6, 2.0)
         for size, of_size, row in zip(sizes, runs, rows):
             for number, epochs in enumerate(of_size, 1):
                 train += [f"{key},net,{size},sgd,{number},{metric},{epoch}"
-                          for metric, epoch in milestones(rng, epochs, default[1])]
+                          for metric, epoch in milestones(rng, bend, epochs, default[1])]
             power += [f"{key},net,{size},sgd,{limit},{time:.6g},{watts:.6g}"
                       for limit, time, watts in row]
     for name, lines in (("summary_train.csv", train), ("summary_power_synthetic.csv", power),

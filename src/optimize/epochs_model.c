@@ -28,10 +28,6 @@ static double log2_1p_exp2(double x)
     return x > 40 ? x : log2(1 + exp2(x));
 }
 
-struct grid {
-    double upper_min, upper_max, lower_min, lower_max, step;
-};
-
 static size_t fill_grid(struct wg_epochs_model *model)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
@@ -48,7 +44,9 @@ static size_t fill_grid(struct wg_epochs_model *model)
                             log2_1p_exp2(slope * (lower - model->x[i]));
                     const double zu = (upper - c->upper_knee_mean) / c->upper_knee_sd;
                     const double zl = (lower - c->lower_knee_mean) / c->lower_knee_sd;
-                    model->log_prior[count] = -0.5 * (zu * zu + zl * zl);
+                    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++)
+                        model->log_prior[t * model->curve_count + count] =
+                            -0.5 * (zu * zu + zl * zl) + log(c->deviation_prior[t]);
                 }
                 count++;
             }
@@ -61,16 +59,19 @@ enum wg_code wg__epochs_model_init(struct wg_epochs_model *model, const struct w
     *model = (struct wg_epochs_model){.arm_count = job->arm_count};
     for (size_t i = 0; i < job->arm_count; i++)
         model->x[i] = log2(job->batch_size[i] / job->batch_size[job->default_arm]);
-    model->hypothesis_count = fill_grid(model);
+    model->curve_count = fill_grid(model);
+    model->hypothesis_count = model->curve_count * WG_DEVIATION_COUNT;
     const size_t hypotheses = model->hypothesis_count;
-    model->shape = wg__alloc_zeroed(hypotheses * (model->arm_count + 4), sizeof *model->shape);
+    model->shape = wg__alloc_zeroed(model->curve_count * model->arm_count + 3 * hypotheses,
+                                    sizeof *model->shape);
     if (!model->shape)
         return wg__fail(err, WG_ENOMEM, "out of memory");
-    model->log_prior = model->shape + hypotheses * model->arm_count;
+    model->log_prior = model->shape + model->curve_count * model->arm_count;
     model->weight = model->log_prior + hypotheses;
     model->level_mean = model->weight + hypotheses;
-    model->level_variance = model->level_mean + hypotheses;
     (void)fill_grid(model);
+    for (size_t i = 0; i < WG_EPOCHS_DRAWS; i++)
+        model->normal[i] = wg__normal_quantile(((double)i + 0.5) / WG_EPOCHS_DRAWS);
     wg__epochs_model_update(model, NULL, 0);
     return WG_OK;
 }
@@ -83,29 +84,34 @@ void wg__epochs_model_fini(struct wg_epochs_model *model)
     *model = (struct wg_epochs_model){0};
 }
 
-/* The variance between runs, from successive successes on the same arm, shrunk to the prior's. */
-static double estimate_noise(const struct wg_epochs_observation *observations, size_t count)
+/* The variance between runs, from successive successes on the same arm. What all arms say together is
+ * shrunk to the prior's, and what one arm says to that. */
+static void estimate_noise(struct wg_epochs_model *model,
+                           const struct wg_epochs_observation *observations, size_t count)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
-    double last[WG_ARMS_MAX], squares = 0;
-    bool has_last[WG_ARMS_MAX] = {false};
-    unsigned pairs = 0;
+    double last[WG_ARMS_MAX], squares[WG_ARMS_MAX] = {0}, all_squares = 0;
+    unsigned seen[WG_ARMS_MAX] = {0}, all_pairs = 0;
     for (size_t t = 0; t < count; t++) {
         const struct wg_epochs_observation *o = &observations[t];
         if (o->is_censored)
             continue;
-        if (has_last[o->arm]) {
+        if (seen[o->arm]++ > 0) {
             const double difference = o->log2_epochs - last[o->arm];
-            squares += 0.5 * difference * difference;
-            pairs++;
+            squares[o->arm] += 0.5 * difference * difference;
+            all_squares += 0.5 * difference * difference;
+            all_pairs++;
         }
         last[o->arm] = o->log2_epochs;
-        has_last[o->arm] = true;
     }
     const double prior = c->noise_sd * c->noise_sd;
-    const double estimate =
-        (c->noise_prior_runs * prior + squares) / (c->noise_prior_runs + pairs);
-    return fmax(estimate, c->noise_sd_min * c->noise_sd_min);
+    const double shared =
+        (c->noise_prior_runs * prior + all_squares) / (c->noise_prior_runs + all_pairs);
+    for (size_t i = 0; i < model->arm_count; i++) {
+        const double pairs = seen[i] > 0 ? seen[i] - 1 : 0;
+        const double own = (c->noise_arm_runs * shared + squares[i]) / (c->noise_arm_runs + pairs);
+        model->noise_variance[i] = fmax(own, c->noise_sd_min * c->noise_sd_min);
+    }
 }
 
 /* Precision and mean of each arm's observations. */
@@ -113,61 +119,60 @@ static void summarise_arms(struct wg_epochs_model *model,
                            const struct wg_epochs_observation *observations, size_t count)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
-    double sum[WG_ARMS_MAX] = {0};
-    memset(model->success_count, 0, sizeof model->success_count);
-    for (size_t i = 0; i < model->arm_count; i++)
-        model->arm_precision[i] = model->arm_mean[i] = 0;
-    const double precision = 1 / model->noise_variance;
+    double sum[WG_ARMS_MAX] = {0}, guesses[WG_ARMS_MAX] = {0};
+    for (size_t i = 0; i < model->arm_count; i++) {
+        model->arm_precision[i] = model->arm_mean[i] = model->failure_epochs[i] = 0;
+        model->success_count[i] = model->failure_count[i] = 0;
+    }
     for (size_t t = 0; t < count; t++) {
         const struct wg_epochs_observation *o = &observations[t];
-        if (o->is_censored)
-            continue;
-        model->success_count[o->arm]++;
-        model->arm_precision[o->arm] += precision;
-        sum[o->arm] += precision * o->log2_epochs;
+        if (o->is_censored) {
+            model->failure_count[o->arm]++;
+            model->failure_epochs[o->arm] += exp2(o->log2_epochs);
+            guesses[o->arm] += fmax(o->log2_epochs + c->censored_excess, o->log2_guess);
+        } else {
+            model->success_count[o->arm]++;
+            sum[o->arm] += o->log2_epochs;
+        }
     }
-    for (size_t i = 0; i < model->arm_count; i++)
-        if (model->success_count[i])
-            model->arm_mean[i] = sum[i] / model->arm_precision[i];
-    for (size_t t = 0; t < count; t++) {
-        const struct wg_epochs_observation *o = &observations[t];
-        if (!o->is_censored)
-            continue;
-        const double guess = o->log2_epochs + c->censored_excess;
-        if (model->success_count[o->arm] && model->arm_mean[o->arm] > guess)
-            continue;
-        const double weight = 1 / c->censored_variance;
-        sum[o->arm] += weight * guess;
-        model->arm_precision[o->arm] += weight;
+    for (size_t i = 0; i < model->arm_count; i++) {
+        const double failures = model->failure_count[i], successes = model->success_count[i];
+        if (failures > 0)
+            model->failure_epochs[i] /= failures;
+        if (successes > 0) {
+            /* Where runs do reach the target, failures are a matter of chance: they count in the
+             * failure probability, not in the epochs of a success. */
+            model->arm_precision[i] = successes / model->noise_variance[i];
+            model->arm_mean[i] = sum[i] / successes;
+        } else if (failures > 0) {
+            model->arm_precision[i] = failures / c->censored_variance;
+            model->arm_mean[i] = guesses[i] / failures;
+        }
     }
-    for (size_t i = 0; i < model->arm_count; i++)
-        if (model->arm_precision[i] > 0)
-            model->arm_mean[i] = sum[i] / model->arm_precision[i];
 }
 
-void wg__epochs_model_update(struct wg_epochs_model *model,
-                             const struct wg_epochs_observation *observations, size_t count)
+/* What follows for one size of the arms' own deviations: the sums that all curves share, then the
+ * evidence of each curve. */
+static double weigh_curves(struct wg_epochs_model *model, size_t t)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
     const size_t arms = model->arm_count;
-    model->noise_variance = estimate_noise(observations, count);
-    summarise_arms(model, observations, count);
-
-    const double tau2 = c->deviation_sd * c->deviation_sd;
+    const double tau2 = c->deviation_sd[t] * c->deviation_sd[t];
     const double level_precision = 1 / (c->level_sd * c->level_sd);
-    double inverse_v[WG_ARMS_MAX], gain[WG_ARMS_MAX], rest[WG_ARMS_MAX];
-    double precision = level_precision;
+    double inverse_v[WG_ARMS_MAX], precision = level_precision, log_v = 0, largest = -INFINITY;
     for (size_t i = 0; i < arms; i++) {
         const bool seen = model->arm_precision[i] > 0;
         const double spread = seen ? 1 / model->arm_precision[i] : 0;
         inverse_v[i] = seen ? 1 / (tau2 + spread) : 0;
-        gain[i] = seen ? tau2 * inverse_v[i] : 0;        /* share of the residual that is d_i */
-        rest[i] = seen ? gain[i] * spread : tau2;        /* variance of d_i given level and data */
+        model->gain[t][i] = seen ? tau2 * inverse_v[i] : 0;
+        model->rest[t][i] = seen ? model->gain[t][i] * spread : tau2;
         precision += inverse_v[i];
+        log_v += seen ? log(tau2 + spread) : 0;
     }
-    double largest = -INFINITY;
-    for (size_t h = 0; h < model->hypothesis_count; h++) {
-        const double *shape = model->shape + h * arms;
+    model->level_variance[t] = 1 / precision;
+    for (size_t curve = 0; curve < model->curve_count; curve++) {
+        const size_t h = t * model->curve_count + curve;
+        const double *shape = model->shape + curve * arms;
         double squares = level_precision * c->level_mean * c->level_mean;
         double pull = level_precision * c->level_mean;
         for (size_t i = 0; i < arms; i++) {
@@ -176,30 +181,56 @@ void wg__epochs_model_update(struct wg_epochs_model *model,
             squares += inverse_v[i] * residual * residual;
         }
         model->level_mean[h] = pull / precision;
-        model->level_variance[h] = 1 / precision;
-        const double evidence = -0.5 * (squares - pull * pull / precision);
+        const double evidence =
+            -0.5 * (squares - pull * pull / precision + log_v + log(precision));
         model->weight[h] = model->log_prior[h] + c->evidence_power * evidence;
         largest = fmax(largest, model->weight[h]);
     }
-    double total = 0;
-    for (size_t h = 0; h < model->hypothesis_count; h++)
-        total += model->weight[h] = exp(model->weight[h] - largest);
-    double first[WG_ARMS_MAX] = {0}, second[WG_ARMS_MAX] = {0};
-    for (size_t h = 0; h < model->hypothesis_count; h++) {
-        const double weight = model->weight[h] /= total;
-        const double *shape = model->shape + h * arms;
-        for (size_t i = 0; i < arms; i++) {
-            const double at = model->level_mean[h] + shape[i];
-            const double mean = at + gain[i] * (model->arm_mean[i] - at);
-            first[i] += weight * mean;
-            second[i] += weight * mean * mean;
+    return largest;
+}
+
+static void mix_moments(struct wg_epochs_model *model)
+{
+    const size_t arms = model->arm_count;
+    double first[WG_ARMS_MAX] = {0}, second[WG_ARMS_MAX] = {0}, within[WG_ARMS_MAX] = {0};
+    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++) {
+        double share = 0;
+        const double *gain = model->gain[t];
+        for (size_t curve = 0; curve < model->curve_count; curve++) {
+            const size_t h = t * model->curve_count + curve;
+            const double weight = model->weight[h];
+            const double *shape = model->shape + curve * arms;
+            share += weight;
+            for (size_t i = 0; i < arms; i++) {
+                const double at = model->level_mean[h] + shape[i];
+                const double mean = at + gain[i] * (model->arm_mean[i] - at);
+                first[i] += weight * mean;
+                second[i] += weight * mean * mean;
+            }
         }
+        for (size_t i = 0; i < arms; i++)
+            within[i] += share * (model->rest[t][i] + (1 - gain[i]) * (1 - gain[i]) *
+                                                          model->level_variance[t]);
     }
     for (size_t i = 0; i < arms; i++) {
-        const double through_level = (1 - gain[i]) * (1 - gain[i]) / precision;
         model->mean[i] = first[i];
-        model->variance[i] = fmax(0, second[i] - first[i] * first[i]) + rest[i] + through_level;
+        model->variance[i] = fmax(0, second[i] - first[i] * first[i]) + within[i];
     }
+}
+
+void wg__epochs_model_update(struct wg_epochs_model *model,
+                             const struct wg_epochs_observation *observations, size_t count)
+{
+    estimate_noise(model, observations, count);
+    summarise_arms(model, observations, count);
+    double largest = -INFINITY, total = 0;
+    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++)
+        largest = fmax(largest, weigh_curves(model, t));
+    for (size_t h = 0; h < model->hypothesis_count; h++)
+        total += model->weight[h] = exp(model->weight[h] - largest);
+    for (size_t h = 0; h < model->hypothesis_count; h++)
+        model->weight[h] /= total;
+    mix_moments(model);
 }
 
 void wg__epochs_model_remember_shape(struct wg_epochs_model *model, double trust)
@@ -214,32 +245,57 @@ void wg__epochs_model_remember_shape(struct wg_epochs_model *model, double trust
         model->log_prior[h] -= largest;
 }
 
-void wg__epochs_model_sample(const struct wg_epochs_model *model, struct wg_rng *rng, size_t count,
-                             double *y)
+/* A random permutation of the strata, cheap enough to have one per arm: Latin hypercube sampling. */
+struct lattice {
+    uint32_t multiplier; /* odd */
+    uint32_t offset;
+    uint32_t scramble;
+};
+
+static void lattice_init(struct lattice *lattice, struct wg_rng *rng)
 {
-    const double tau2 = wg__governor_constants.deviation_sd * wg__governor_constants.deviation_sd;
-    const size_t arms = model->arm_count;
-    double gain[WG_ARMS_MAX], sd[WG_ARMS_MAX];
-    for (size_t i = 0; i < arms; i++) {
-        const bool seen = model->arm_precision[i] > 0;
-        const double spread = seen ? 1 / model->arm_precision[i] : 0;
-        gain[i] = seen ? tau2 / (tau2 + spread) : 0;
-        sd[i] = sqrt(seen ? gain[i] * spread : tau2);
+    *lattice = (struct lattice){
+        .multiplier = wg__rng_u32(rng) | 1,
+        .offset = wg__rng_u32(rng),
+        .scramble = wg__rng_u32(rng),
+    };
+}
+
+static double lattice_at(const struct wg_epochs_model *model, const struct lattice *lattice,
+                         size_t draw)
+{
+    const uint32_t at = (uint32_t)draw * lattice->multiplier + lattice->offset;
+    return model->normal[(at ^ lattice->scramble) % WG_EPOCHS_DRAWS];
+}
+
+void wg__epochs_model_sample(const struct wg_epochs_model *model, struct wg_rng *rng, double *y)
+{
+    const size_t arms = model->arm_count, curves = model->curve_count;
+    double sd[WG_DEVIATION_COUNT][WG_ARMS_MAX];
+    double level_sd[WG_DEVIATION_COUNT];
+    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++) {
+        level_sd[t] = sqrt(model->level_variance[t]);
+        for (size_t i = 0; i < arms; i++)
+            sd[t][i] = sqrt(model->rest[t][i]);
     }
-    const double level_sd = sqrt(model->level_variance[0]);
+    struct lattice level_z, arm_z[WG_ARMS_MAX];
+    lattice_init(&level_z, rng);
+    for (size_t i = 0; i < arms; i++)
+        lattice_init(&arm_z[i], rng);
     const double offset = wg__rng_uniform(rng);
     double cumulative = model->weight[0];
     size_t h = 0;
-    for (size_t draw = 0; draw < count; draw++) {
-        const double position = ((double)draw + offset) / (double)count;
+    for (size_t draw = 0; draw < WG_EPOCHS_DRAWS; draw++) {
+        const double position = ((double)draw + offset) / WG_EPOCHS_DRAWS;
         while (cumulative < position && h + 1 < model->hypothesis_count)
             cumulative += model->weight[++h];
-        const double *shape = model->shape + h * arms;
-        const double level = model->level_mean[h] + level_sd * wg__rng_normal(rng);
+        const size_t t = h / curves;
+        const double *shape = model->shape + (h % curves) * arms;
+        const double level = model->level_mean[h] + level_sd[t] * lattice_at(model, &level_z, draw);
         for (size_t i = 0; i < arms; i++) {
             const double at = level + shape[i];
-            y[draw * arms + i] =
-                at + gain[i] * (model->arm_mean[i] - at) + sd[i] * wg__rng_normal(rng);
+            y[draw * arms + i] = at + model->gain[t][i] * (model->arm_mean[i] - at) +
+                                 sd[t][i] * lattice_at(model, &arm_z[i], draw);
         }
     }
 }

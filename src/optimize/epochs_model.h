@@ -29,30 +29,45 @@
 #include "base/rng.h"
 #include "optimize/batch_size.h"
 
+/* How far arms lie off the curve, as hypotheses too: some jobs' curves are smooth, some are not. */
+enum { WG_DEVIATION_COUNT = 3 };
+
+/* Curves drawn for one decision: a power of two. */
+#ifndef WG_EPOCHS_DRAWS
+#define WG_EPOCHS_DRAWS 256
+#endif
+
 /* One finished run, in the order in which they ended. */
 struct wg_epochs_observation {
     unsigned char arm;
     bool is_censored; /* stopped or failed: the target was still away after these epochs */
-    double log2_epochs;
+    double log2_epochs; /* done */
+    double log2_guess;  /* of a censored run: what it would have needed, as far as that is known */
 };
 
 struct wg_epochs_model {
     size_t arm_count;
     double x[WG_ARMS_MAX]; /* log2(b / b0) */
-    size_t hypothesis_count;
-    double *shape;     /* [hypothesis][arm] */
-    double *log_prior; /* [hypothesis] */
+    size_t curve_count;      /* (u, l, k) on the grid */
+    size_t hypothesis_count; /* curves x WG_DEVIATION_COUNT: hypothesis = deviation * curves + curve */
+    double *shape;           /* [curve][arm] */
+    double *log_prior;       /* [hypothesis] */
+    double normal[WG_EPOCHS_DRAWS]; /* the strata's normal quantiles */
 
     /* The posterior; valid after an update. */
     double *weight; /* [hypothesis], sums to 1 */
     double *level_mean;
-    double *level_variance;
+    double level_variance[WG_DEVIATION_COUNT];
+    double gain[WG_DEVIATION_COUNT][WG_ARMS_MAX]; /* share of an arm's residual that is its own */
+    double rest[WG_DEVIATION_COUNT][WG_ARMS_MAX]; /* variance of d_i given level and data */
     double arm_precision[WG_ARMS_MAX]; /* of the mean of the arm's observations; 0: none */
     double arm_mean[WG_ARMS_MAX];
     double mean[WG_ARMS_MAX];     /* of y_i without noise */
     double variance[WG_ARMS_MAX]; /* likewise */
-    double noise_variance;        /* of one run around y_i */
+    double noise_variance[WG_ARMS_MAX]; /* of one run around y_i */
     unsigned success_count[WG_ARMS_MAX];
+    unsigned failure_count[WG_ARMS_MAX];
+    double failure_epochs[WG_ARMS_MAX]; /* mean epochs of the failed runs */
 };
 
 /* Prepares the model for the arms of `job`, with its default at x = 0. */
@@ -68,9 +83,9 @@ void wg__epochs_model_update(struct wg_epochs_model *model,
  * change of the job its curve moves, but rarely turns into another one. */
 void wg__epochs_model_remember_shape(struct wg_epochs_model *model, double trust);
 
-/* Draws `count` whole curves: y[draw * arm_count + arm]. The hypotheses are resampled systematically, so
- * that few draws cover the mixture evenly. */
-void wg__epochs_model_sample(const struct wg_epochs_model *model, struct wg_rng *rng, size_t count,
-                             double *y);
+/* Draws WG_EPOCHS_DRAWS whole curves: y[draw * arm_count + arm]. The hypotheses are resampled
+ * systematically and the Gaussian parts are Latin hypercube samples, so that few draws cover the mixture
+ * evenly. */
+void wg__epochs_model_sample(const struct wg_epochs_model *model, struct wg_rng *rng, double *y);
 
 #endif

@@ -25,7 +25,7 @@
 #include "optimize/governor_constants.h"
 #include "optimize/learning_curve.h"
 
-enum { WG_GOVERNOR_HISTORY_MAX = 512, WG_GOVERNOR_DRAWS_MAX = 1024 };
+enum { WG_GOVERNOR_HISTORY_MAX = 512 };
 
 /* What is known of an arm's cost per epoch. */
 struct wg_arm_cost {
@@ -45,6 +45,7 @@ struct wg_flight {
     uint64_t recurrence;
     unsigned stop_epochs;      /* may do so many */
     uint64_t stop_version;     /* of the knowledge that `stop_epochs` rests on */
+    double log2_guess; /* of the epochs that it needs, from its learning curve when that ended it */
     struct wg_learning_curve curve;
 };
 
@@ -90,13 +91,16 @@ struct wg_governor {
     struct wg_flight flights[WG_IN_FLIGHT_MAX];
     struct wg_failure failures[WG_IN_FLIGHT_MAX];
 
-    double *draws;   /* scratch of the choice: WG_GOVERNOR_DRAWS_MAX x arms */
+    double *draws;   /* scratch of the choice: WG_EPOCHS_DRAWS x arms */
 };
 
 /* governor_costs.c */
 void wg__governor_update_costs(struct wg_governor *governor);
 bool wg__governor_next_survey(struct wg_governor *governor, size_t *arm_out);
 double wg__governor_premium_j(const struct wg_governor *governor, size_t arm);
+
+/* policy_wattgov.c: of an arm's runs, the share that fails although others reach the target. */
+double wg__governor_failure_share(const struct wg_governor *governor, size_t arm);
 
 /* policy_wattgov.c: brings the model, the expected costs and the incumbent up to date. */
 void wg__governor_refresh(struct wg_governor *governor);
@@ -110,7 +114,7 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
                                   double *price_out);
 
 /* governor_stop.c: whether the metric so far says that the run should be ended now. */
-bool wg__governor_is_hopeless(const struct wg_governor *governor, const struct wg_flight *flight,
+bool wg__governor_is_hopeless(const struct wg_governor *governor, struct wg_flight *flight,
                               unsigned epochs_done);
 
 #endif

@@ -29,38 +29,59 @@ struct tally {
     double mean_when_best[WG_ARMS_MAX][WG_ARMS_MAX]; /* [best][arm] */
 };
 
+/* What turns a drawn curve into a cost, per arm. */
+struct pricing {
+    double noise_sd;
+    double mean_factor; /* of the lognormal noise */
+    double fails;       /* share of runs that fail although others reach the target */
+    double failed_j;    /* what such a run costs, with the incumbent's after it */
+};
+
+static struct pricing price_arm(const struct wg_governor *governor, size_t i)
+{
+    const double variance = governor->model.noise_variance[i];
+    return (struct pricing){
+        .noise_sd = sqrt(variance),
+        .mean_factor = exp(0.5 * M_LN2 * M_LN2 * variance),
+        .fails = wg__governor_failure_share(governor, i),
+        .failed_j = governor->cost[i].epoch_j * governor->model.failure_epochs[i] +
+                    governor->incumbent_j,
+    };
+}
+
 /* The cost of reaching the target at arm `i` whose curve is at `y`: a run that fails to reach it within
  * the job's epochs is paid for and followed by the incumbent's; none costs more than the cap, because it
  * would be stopped. */
-static double draw_cost_j(const struct wg_governor *governor, size_t i, double y, double noise_sd,
-                          double noise_factor)
+static double draw_cost_j(const struct wg_governor *governor, size_t i, double y,
+                          const struct pricing *pricing)
 {
     const double epoch_j = governor->cost[i].epoch_j;
     const double fallback_j = governor->incumbent_j;
     const double margin = y - log2(governor->job.max_epochs + 0.5);
-    double cost_j = epoch_j * exp2(y) * noise_factor;
-    if (margin > -3 * noise_sd) {
-        const double fails = wg__normal_cdf(margin / noise_sd);
+    double cost_j = epoch_j * exp2(y) * pricing->mean_factor;
+    if (margin > -3 * pricing->noise_sd) {
+        const double fails = wg__normal_cdf(margin / pricing->noise_sd);
         cost_j = (1 - fails) * fmin(cost_j, 1e3 * fallback_j) +
                  fails * (epoch_j * governor->job.max_epochs + fallback_j);
     }
+    cost_j = (1 - pricing->fails) * cost_j + pricing->fails * pricing->failed_j;
     return fmin(cost_j, wg__governor_constants.cost_cap * fallback_j);
 }
 
 static void take_draws(struct wg_governor *governor, struct wg_rng *rng, struct tally *tally)
 {
     const size_t arms = governor->job.arm_count;
-    const double noise_variance = governor->model.noise_variance;
-    const double noise_sd = sqrt(noise_variance);
-    const double noise_factor = exp(0.5 * M_LN2 * M_LN2 * noise_variance);
+    struct pricing pricing[WG_ARMS_MAX];
+    for (size_t i = 0; i < arms; i++)
+        pricing[i] = price_arm(governor, i);
     memset(tally, 0, sizeof *tally);
-    tally->draws = (size_t)wg__governor_constants.draws;
-    wg__epochs_model_sample(&governor->model, rng, tally->draws, governor->draws);
+    tally->draws = WG_EPOCHS_DRAWS;
+    wg__epochs_model_sample(&governor->model, rng, governor->draws);
     for (size_t m = 0; m < tally->draws; m++) {
         double *cost_j = governor->draws + m * arms;
         size_t best = 0;
         for (size_t i = 0; i < arms; i++) {
-            cost_j[i] = draw_cost_j(governor, i, cost_j[i], noise_sd, noise_factor);
+            cost_j[i] = draw_cost_j(governor, i, cost_j[i], &pricing[i]);
             if (cost_j[i] < cost_j[best])
                 best = i;
         }
@@ -96,7 +117,7 @@ static double information(const struct wg_governor *governor, const struct tally
         gain += count / (double)tally->draws * shift * shift;
     }
     const double mean = tally->mean[arm];
-    const double noise = M_LN2 * M_LN2 * governor->model.noise_variance * mean * mean *
+    const double noise = M_LN2 * M_LN2 * governor->model.noise_variance[arm] * mean * mean *
                          (1 + (double)pending);
     return gain * tally->variance[arm] / fmax(tally->variance[arm] + noise, 1e-300);
 }

@@ -12,9 +12,9 @@ struct wg_governor_constants {
     double upper_knee_mean, upper_knee_sd;
     double lower_knee_mean, lower_knee_sd;
     double level_mean, level_sd;
-    double deviation_sd;   /* tau: an arm's own deviation from the curve */
+    double deviation_sd[3], deviation_prior[3]; /* tau: an arm's own deviation from the curve */
     double evidence_power; /* kappa: the data's weight against the prior */
-    double noise_sd, noise_sd_min, noise_prior_runs;
+    double noise_sd, noise_sd_min, noise_prior_runs, noise_arm_runs;
     double censored_excess, censored_variance;
     /* Choice. */
     double draws;
@@ -35,7 +35,7 @@ struct wg_governor_constants {
     double survey_noise_ln;
     /* Drift. */
     double drift_allowance, drift_threshold, drift_keep, drift_trust;
-    double curve_hurdle;
+    double curve_hurdle, curve_optimism;
 };
 
 extern struct wg_governor_constants wg__governor_constants;

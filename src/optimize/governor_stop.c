@@ -59,7 +59,7 @@ static double doom_probability(const struct wg_governor *governor, size_t arm)
 
 static struct epochs_law law_of(const struct wg_governor *governor, size_t arm)
 {
-    const double variance = governor->model.variance[arm] + governor->model.noise_variance;
+    const double variance = governor->model.variance[arm] + governor->model.noise_variance[arm];
     return (struct epochs_law){M_LN2 * governor->model.mean[arm], M_LN2 * sqrt(variance)};
 }
 
@@ -98,7 +98,7 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
     return (unsigned)best;
 }
 
-bool wg__governor_is_hopeless(const struct wg_governor *governor, const struct wg_flight *flight,
+bool wg__governor_is_hopeless(const struct wg_governor *governor, struct wg_flight *flight,
                               unsigned epochs_done)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
@@ -108,11 +108,13 @@ bool wg__governor_is_hopeless(const struct wg_governor *governor, const struct w
         return false;
     /* What was believed before, updated by the forecast. */
     const double prior_variance =
-        governor->model.variance[flight->arm] + governor->model.noise_variance;
+        governor->model.variance[flight->arm] + governor->model.noise_variance[flight->arm];
     const double forecast_variance = forecast.sd * forecast.sd;
     const double gain = prior_variance / (prior_variance + forecast_variance);
     const double prior_mean = governor->model.mean[flight->arm];
-    const double mean = prior_mean + gain * (forecast.log2_epochs - prior_mean);
+    /* Stopping is for the clear cases: the forecast counts for less than it says. */
+    const double optimistic = forecast.log2_epochs - c->curve_optimism * forecast.sd;
+    const double mean = prior_mean + gain * (optimistic - prior_mean);
     const struct epochs_law law = {M_LN2 * mean, M_LN2 * sqrt(gain * forecast_variance)};
     /* Going on to the bound costs the epochs that are left, and the incumbent's run if it fails. */
     const double k = fmin(flight->stop_epochs, governor->job.max_epochs), done = epochs_done;
@@ -123,5 +125,8 @@ bool wg__governor_is_hopeless(const struct wg_governor *governor, const struct w
     const double fails = probability_above(&law, k) / alive;
     const double go_on_j =
         governor->cost[flight->arm].epoch_j * left + fails * governor->incumbent_j;
-    return go_on_j > c->curve_hurdle * governor->incumbent_j;
+    if (go_on_j <= c->curve_hurdle * governor->incumbent_j)
+        return false;
+    flight->log2_guess = prior_mean + gain * (forecast.log2_epochs - prior_mean);
+    return true;
 }

@@ -2,8 +2,7 @@
  *
  * Forecasts from learning curves: see learning_curve.h for the idea.
  *
- * Each finished run gives one forecast; they are averaged by precision, but the result is never taken to
- * be surer than the best single one, because the curves of one job err together.
+ * Each finished run gives one forecast; the median of them counts, since one odd run must not stop others.
  *
  * Threads: one at a time.
  */
@@ -11,8 +10,9 @@
 
 #include <math.h>
 
-static const double sd_at_start = 0.8;
-static const double sd_at_target = 0.15;
+/* Before errors were seen: the sd in octaves per quarter of the way, worth so many errors. */
+static const double prior_sd[WG_CURVE_STAGES] = {1.0, 0.8, 0.5, 0.3};
+static const double prior_errors = 4;
 
 static bool is_better(bool higher_is_better, double a, double b)
 {
@@ -36,18 +36,6 @@ void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_bet
     curve->count++;
 }
 
-void wg__curve_book_add(struct wg_learning_curve_book *book, const struct wg_learning_curve *curve,
-                        unsigned total_epochs)
-{
-    if (curve->count == 0)
-        return;
-    book->curves[book->next] = *curve;
-    book->total_epochs[book->next] = total_epochs;
-    book->next = (book->next + 1) % WG_CURVES_MAX;
-    if (book->count < WG_CURVES_MAX)
-        book->count++;
-}
-
 /* The epoch at which `curve` had reached `metric`, 0 when it never did; `*next_out` is the epoch of its
  * first point that is better than `metric`, 0 when there is none. */
 static unsigned epoch_of(const struct wg_learning_curve *curve, bool higher_is_better,
@@ -67,62 +55,94 @@ static unsigned epoch_of(const struct wg_learning_curve *curve, bool higher_is_b
     return reached;
 }
 
-static double sd_at_share(double share)
-{
-    return sd_at_start + (sd_at_target - sd_at_start) * share;
-}
-
-/* The forecast of one finished run. */
+/* The forecast of one finished run: log2 of the epochs in all, and the share of its own way at which it
+ * was where the other is now. */
 static bool forecast_by(const struct wg_learning_curve *known, unsigned total_epochs,
                         bool higher_is_better, const struct wg_learning_curve *curve,
-                        unsigned epochs_done, struct wg_curve_forecast *out)
+                        unsigned epochs_done, double *log2_out, double *share_out)
 {
+    unsigned reached = 0, next = known->points[0].epoch;
+    if (curve->count > 0)
+        reached = epoch_of(known, higher_is_better, curve->points[curve->count - 1].metric, &next);
     bool has = false;
-    if (curve->count > 0) {
-        const unsigned t = curve->points[curve->count - 1].epoch;
-        unsigned next;
-        const unsigned reached =
-            epoch_of(known, higher_is_better, curve->points[curve->count - 1].metric, &next);
-        if (reached > 0) {
-            out->log2_epochs = log2((double)t * total_epochs / reached);
-            out->sd = sd_at_share((double)reached / total_epochs);
+    if (reached > 0) {
+        *log2_out = log2((double)curve->points[curve->count - 1].epoch * total_epochs / reached);
+        *share_out = (double)reached / total_epochs;
+        has = true;
+    }
+    /* The next value has not been reached yet, so it will take more epochs than were done. */
+    if (next > 0) {
+        const double at_least = log2((double)epochs_done * total_epochs / next);
+        if (has ? at_least > *log2_out : epochs_done > next) {
+            *log2_out = at_least;
+            *share_out = (double)next / total_epochs;
             has = true;
         }
-        if (next == 0)
-            return has;
-        const double at_least = log2((epochs_done + 0.5) * total_epochs / next);
-        if (!has || at_least > out->log2_epochs) {
-            out->log2_epochs = at_least;
-            out->sd = sd_at_share((double)next / total_epochs);
-        }
-        return true;
     }
-    /* Not even the first value that the finished run reached. */
-    const unsigned first = known->points[0].epoch;
-    if (epochs_done < first)
-        return false;
-    out->log2_epochs = log2((epochs_done + 0.5) * total_epochs / first);
-    out->sd = sd_at_share((double)first / total_epochs);
-    return true;
+    return has;
+}
+
+static size_t stage_of(double share)
+{
+    const double stage = share * WG_CURVE_STAGES;
+    return stage < WG_CURVE_STAGES - 1 ? (size_t)stage : WG_CURVE_STAGES - 1;
 }
 
 bool wg__curve_book_forecast(const struct wg_learning_curve_book *book,
                              const struct wg_learning_curve *curve, unsigned epochs_done,
                              struct wg_curve_forecast *out)
 {
-    double weight = 0, sum = 0, least_sd = INFINITY;
+    double all[WG_CURVES_MAX], shares[WG_CURVES_MAX];
+    size_t count = 0;
     for (size_t i = 0; i < book->count; i++) {
-        struct wg_curve_forecast one;
+        double log2_epochs, share;
         if (!forecast_by(&book->curves[i], book->total_epochs[i], book->higher_is_better, curve,
-                         epochs_done, &one))
+                         epochs_done, &log2_epochs, &share))
             continue;
-        weight += 1 / (one.sd * one.sd);
-        sum += one.log2_epochs / (one.sd * one.sd);
-        least_sd = fmin(least_sd, one.sd);
+        size_t at = count++;
+        for (; at > 0 && all[at - 1] > log2_epochs; at--) {
+            all[at] = all[at - 1];
+            shares[at] = shares[at - 1];
+        }
+        all[at] = log2_epochs;
+        shares[at] = share;
     }
-    if (!(weight > 0))
+    if (count == 0)
         return false;
-    out->log2_epochs = sum / weight;
-    out->sd = least_sd;
+    const size_t middle = (count - 1) / 2, stage = stage_of(shares[middle]);
+    out->log2_epochs = 0.5 * (all[middle] + all[count / 2]);
+    out->sd = sqrt((prior_errors * prior_sd[stage] * prior_sd[stage] + book->squared_error[stage]) /
+                   (prior_errors + book->error_count[stage]));
+    out->stage = stage;
     return true;
 }
+
+/* Forecasts a finished run from each of its points, as if it were still running. */
+static void learn_errors(struct wg_learning_curve_book *book,
+                         const struct wg_learning_curve *curve, unsigned total_epochs)
+{
+    struct wg_learning_curve so_far = {0};
+    for (size_t i = 0; i + 1 < curve->count; i++) {
+        so_far.points[so_far.count++] = curve->points[i];
+        struct wg_curve_forecast forecast;
+        if (!wg__curve_book_forecast(book, &so_far, curve->points[i].epoch, &forecast))
+            continue;
+        const double error = log2(total_epochs) - forecast.log2_epochs;
+        book->squared_error[forecast.stage] += error * error;
+        book->error_count[forecast.stage]++;
+    }
+}
+
+void wg__curve_book_add(struct wg_learning_curve_book *book, const struct wg_learning_curve *curve,
+                        unsigned total_epochs)
+{
+    if (curve->count == 0)
+        return;
+    learn_errors(book, curve, total_epochs);
+    book->curves[book->next] = *curve;
+    book->total_epochs[book->next] = total_epochs;
+    book->next = (book->next + 1) % WG_CURVES_MAX;
+    if (book->count < WG_CURVES_MAX)
+        book->count++;
+}
+

@@ -5,8 +5,9 @@
  * A finished run is kept as a curve: at which epoch it first reached each value of the metric. A running
  * one that needed t epochs to a value v, where a finished one needed t_r(v) of its T_r, is expected to need
  * t T_r / t_r(v) in all; and as long as it has not reached the next value, at least its epochs so far scaled
- * likewise. The shorter the share t_r(v) / T_r, the less that says: the standard deviation of its log2 falls
- * linearly from 0.8 at the start to 0.15 at the target (measured on the bundled traces).
+ * likewise. How far such forecasts are off is learned, too: each run that reaches its target is first forecast
+ * from every point of its curve by the runs before it, and the squared errors are kept by how far along it
+ * was. A job whose curves say nothing thus gets forecasts that say nothing.
  *
  * Owns: a book holds its curves by value.    Threads: one at a time.
  */
@@ -16,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { WG_CURVE_POINTS_MAX = 32, WG_CURVES_MAX = 8 };
+enum { WG_CURVE_POINTS_MAX = 32, WG_CURVES_MAX = 8, WG_CURVE_STAGES = 4 };
 
 /* Improvements of the metric, in order. When it is full every other point goes, so long curves coarsen. */
 struct wg_learning_curve {
@@ -34,6 +35,8 @@ struct wg_learning_curve_book {
     size_t next;
     struct wg_learning_curve curves[WG_CURVES_MAX];
     unsigned total_epochs[WG_CURVES_MAX];
+    double squared_error[WG_CURVE_STAGES]; /* sums, in octaves^2, by share of the way */
+    unsigned error_count[WG_CURVE_STAGES];
 };
 
 /* Takes the metric after `epoch` epochs; ignored unless it is an improvement (NaN is ignored). */
@@ -47,6 +50,7 @@ void wg__curve_book_add(struct wg_learning_curve_book *book, const struct wg_lea
 struct wg_curve_forecast {
     double log2_epochs; /* to the target, in all */
     double sd;
+    size_t stage; /* quarter of the way, 0..WG_CURVE_STAGES - 1 */
 };
 
 /* What the book says of a run with this curve after `epochs_done` epochs; false: nothing. */

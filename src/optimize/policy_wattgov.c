@@ -65,7 +65,7 @@ static enum wg_code create(struct wg_batch_policy **out, const struct wg_batch_j
     wg__change_detector_init(&governor->detector, wg__governor_constants.drift_allowance,
                              wg__governor_constants.drift_threshold);
     governor->draws =
-        wg__alloc_zeroed(WG_GOVERNOR_DRAWS_MAX * job->arm_count, sizeof *governor->draws);
+        wg__alloc_zeroed(WG_EPOCHS_DRAWS * job->arm_count, sizeof *governor->draws);
     code = governor->draws ? wg__epochs_model_init(&governor->model, job, err)
                            : wg__fail(err, WG_ENOMEM, "out of memory");
     if (code != WG_OK) {
@@ -98,6 +98,13 @@ static size_t gather(const struct wg_governor *governor, struct wg_epochs_observ
     return kept;
 }
 
+double wg__governor_failure_share(const struct wg_governor *governor, size_t arm)
+{
+    const double successes = governor->model.success_count[arm];
+    const double failures = governor->model.failure_count[arm];
+    return successes > 0 ? failures / (successes + failures + 1) : 0;
+}
+
 void wg__governor_refresh(struct wg_governor *governor)
 {
     if (governor->model_version == governor->version)
@@ -110,10 +117,14 @@ void wg__governor_refresh(struct wg_governor *governor)
     const struct wg_epochs_model *model = &governor->model;
     size_t incumbent = SIZE_MAX;
     for (size_t i = 0; i < governor->job.arm_count; i++) {
-        const double variance = model->variance[i] + model->noise_variance;
+        const double variance = model->variance[i] + model->noise_variance[i];
         governor->expected_j[i] =
             governor->cost[i].epoch_j *
             exp(M_LN2 * model->mean[i] + 0.5 * M_LN2 * M_LN2 * variance);
+        /* A failure costs its epochs and another run: about that of this arm, if it is worth having. */
+        const double fails = wg__governor_failure_share(governor, i);
+        governor->expected_j[i] +=
+            fails / (1 - fails) * governor->cost[i].epoch_j * model->failure_epochs[i];
         if (model->success_count[i] > 0 &&
             (incumbent == SIZE_MAX || governor->expected_j[i] < governor->expected_j[incumbent]))
             incumbent = i;
@@ -315,7 +326,7 @@ static void tell_profile(struct wg_batch_policy *policy, size_t arm,
 }
 
 static void keep_observation(struct wg_governor *governor, size_t arm, bool is_censored,
-                             unsigned epochs)
+                             unsigned epochs, double log2_guess)
 {
     if (governor->observation_count == WG_GOVERNOR_HISTORY_MAX) {
         governor->observation_count--;
@@ -325,7 +336,8 @@ static void keep_observation(struct wg_governor *governor, size_t arm, bool is_c
     governor->observations[governor->observation_count++] =
         (struct wg_epochs_observation){.arm = (unsigned char)arm,
                                        .is_censored = is_censored,
-                                       .log2_epochs = log2(epochs > 0 ? epochs : 0.5)};
+                                       .log2_epochs = log2(epochs > 0 ? epochs : 0.5),
+                                       .log2_guess = log2_guess};
 }
 
 /* Compares a success with what was expected, and forgets the level when the job has changed. */
@@ -335,7 +347,7 @@ static void watch_for_change(struct wg_governor *governor, size_t arm, unsigned 
     const struct wg_epochs_model *model = &governor->model;
     if (model->success_count[arm] == 0 || governor->observation_count < DRIFT_MIN_OBSERVATIONS)
         return;
-    const double noise = fmax(model->noise_variance, 0.06 * 0.06);
+    const double noise = fmax(model->noise_variance[arm], 0.06 * 0.06);
     const double residual =
         (log2(epochs) - model->mean[arm]) / sqrt(model->variance[arm] + noise);
     if (!wg__change_detector_tell(&governor->detector, residual))
@@ -366,7 +378,7 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
     wg__governor_refresh(governor);
     governor->version++;
     if (!outcome->reached) {
-        keep_observation(governor, arm, true, outcome->epochs);
+        keep_observation(governor, arm, true, outcome->epochs, flight->log2_guess);
         note_failure(governor, flight->recurrence, arm);
         governor->failures_after_success[arm]++;
         if (governor->success_count == 0 && arm == governor->job.default_arm)
@@ -374,7 +386,7 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
         return;
     }
     watch_for_change(governor, arm, outcome->epochs);
-    keep_observation(governor, arm, false, outcome->epochs);
+    keep_observation(governor, arm, false, outcome->epochs, 0);
     wg__curve_book_add(&governor->curves, &flight->curve, outcome->epochs);
     governor->failures_after_success[arm] = 0;
     if (governor->success_count++ == 0)
