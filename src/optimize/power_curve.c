@@ -60,23 +60,23 @@ struct stray {
 
 /* Grid and prior: chosen by random search on the V100 and A40 traces, as recorded and with 1 % of
  * noise added; bench/power_limit.c measures what they give. */
-static const double knee_share_first = 0.563, knee_share_last = 1.05;
+static const double knee_share_first = 0.56, knee_share_last = 1.05;
 static const double foot_share_last = 0.85, slope_last = 0.36;
 static const struct stray strays[STRAY_COUNT] = {
-    {0.010, 0.0022, 0.8, 0.27},
-    {0.030, 0.0040, 1.4, 0.27},
+    {0.010, 0.0014, 1.4, 0.27},
+    {0.044, 0.0040, 1.4, 0.27},
     {0.020, 0.0130, 1.0, 1.00},
-    {0.005, 0.0600, 0.385, 0.83},
+    {0.006, 0.0800, 0.4, 2.10},
 };
-static const double smooth_length = 0.2;  /* of the smooth part, as a share of the largest limit */
-static const double unbound_share = 1.2;  /* of the lowest limit: it does not bind a draw below */
-static const double power_exponent = 3.3; /* of the rounded minimum of limit and draw */
-static const double power_sd_below = 0.052; /* of a power half the range below any measured one */
+static const double smooth_length = 0.25;  /* of the smooth part, as a share of the largest limit */
+static const double unbound_share = 1.17;  /* of the lowest limit: it does not bind a draw below */
+static const double power_exponent = 4.2;  /* of the rounded minimum of limit and draw */
+static const double power_sd_below = 0.05; /* of a power half the range below any measured one */
 static const double power_sd_between =
-    0.58; /* per unit of change of the ratio between two measured */
-static const double power_sd_least = 0.003;
+    0.29; /* per unit of change of the ratio between two measured */
+static const double power_sd_least = 0.0034;
 static const double warm_start_width =
-    0.09;                                 /* how far optima of neighbours lie apart, of the limit */
+    0.07;                                 /* how far optima of neighbours lie apart, of the limit */
 static const double weight_cutoff = 10.0; /* a log weight this far below the largest is nothing */
 
 struct shape {
@@ -189,8 +189,7 @@ static double expected_power_w(const struct model *model, size_t index, double *
     return base * (ratio_below + (ratio_above - ratio_below) * position);
 }
 
-/* The log prior that the warm start gives to a shape: its own best limit lies near the neighbour's.
- */
+/* The log prior of a shape by the warm start: its best limit lies near that of the neighbour. */
 static double warm_log_prior(const struct model *model, const double *log_shape)
 {
     const struct wg_power_search *search = model->search;
@@ -428,7 +427,7 @@ double wg__power_curve_best_gain(const struct wg_power_search *search, size_t *i
     struct gain_sum sum = {.largest_log_weight = (double)-INFINITY};
     double best_gain = 0.0;
 
-    assert(search->probed[search->count - 1]);
+    assert(search->count > 0 && search->probed[search->count - 1]);
     *index_out = search->count;
     model_init(&model, search);
     if (model.prospect_count == 0)

@@ -22,7 +22,7 @@
 
 #include "optimize/power_curve.h"
 
-static const double least_gain = 0.003; /* a smaller expected gain is not worth a probe */
+static const double least_gain = 0.0033; /* a smaller expected gain is not worth a probe */
 
 static bool is_positive(double value)
 {
@@ -176,7 +176,7 @@ enum wg_code wg__power_search_tell(struct wg_power_search *search, size_t index,
 size_t wg__power_search_best(const struct wg_power_search *search)
 {
     struct wg_power_sample samples[WG_POWER_LIMITS_MAX];
-    size_t index_of_sample[WG_POWER_LIMITS_MAX];
+    size_t index_of_sample[WG_POWER_LIMITS_MAX] = {0};
     size_t count = 0;
 
     assert(search->probe_count > 0);

@@ -357,7 +357,7 @@ static void finds_the_optimum_of_a_closed_form_within_half_a_percent(void **stat
     const double least = 100.0 / sqrt(50.0);
 
     assert_true(cost_of(&curve, &energy, best) <= 1.005 * least);
-    assert_true(probes <= 10); /* of 20 */
+    assert_true(probes <= 12); /* of 20; the curve is none of the model's family */
 }
 
 /* The two best limits are within 0.4 %, so we ask for half a percent of cost, not for the very
