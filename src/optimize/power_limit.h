@@ -20,7 +20,7 @@
 enum { WG_POWER_LIMITS_MAX = 64 };
 
 struct wg_power_sample {
-    double limit_w;
+    double limit_w;    /* of the same devices as `power_w`: for n GPUs at one limit, n times it */
     double power_w;    /* mean power while it was measured */
     double throughput; /* work per second, in any unit that all samples share */
 };
