@@ -33,7 +33,7 @@ static size_t fill_grid(struct wg_epochs_model *model)
     const struct wg_governor_constants *c = &wg__governor_constants;
     size_t count = 0;
     for (double upper = -5; upper <= 9; upper += 1)
-        for (double lower = -9; lower <= 0; lower += 1)
+        for (double lower = -9; lower <= c->lower_knee_max; lower += 1)
             for (int slope = 1; slope <= 3; slope += 2) {
                 if (!(lower < upper))
                     continue;
@@ -44,9 +44,7 @@ static size_t fill_grid(struct wg_epochs_model *model)
                             log2_1p_exp2(slope * (lower - model->x[i]));
                     const double zu = (upper - c->upper_knee_mean) / c->upper_knee_sd;
                     const double zl = (lower - c->lower_knee_mean) / c->lower_knee_sd;
-                    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++)
-                        model->log_prior[t * model->curve_count + count] =
-                            -0.5 * (zu * zu + zl * zl) + log(c->deviation_prior[t]);
+                    model->log_prior[count] = -0.5 * (zu * zu + zl * zl);
                 }
                 count++;
             }
@@ -59,14 +57,13 @@ enum wg_code wg__epochs_model_init(struct wg_epochs_model *model, const struct w
     *model = (struct wg_epochs_model){.arm_count = job->arm_count};
     for (size_t i = 0; i < job->arm_count; i++)
         model->x[i] = log2(job->batch_size[i] / job->batch_size[job->default_arm]);
-    model->curve_count = fill_grid(model);
-    model->hypothesis_count = model->curve_count * WG_DEVIATION_COUNT;
+    model->hypothesis_count = fill_grid(model);
     const size_t hypotheses = model->hypothesis_count;
-    model->shape = wg__alloc_zeroed(model->curve_count * model->arm_count + 3 * hypotheses,
+    model->shape = wg__alloc_zeroed(hypotheses * (model->arm_count + 3),
                                     sizeof *model->shape);
     if (!model->shape)
         return wg__fail(err, WG_ENOMEM, "out of memory");
-    model->log_prior = model->shape + model->curve_count * model->arm_count;
+    model->log_prior = model->shape + hypotheses * model->arm_count;
     model->weight = model->log_prior + hypotheses;
     model->level_mean = model->weight + hypotheses;
     (void)fill_grid(model);
@@ -151,28 +148,25 @@ static void summarise_arms(struct wg_epochs_model *model,
     }
 }
 
-/* What follows for one size of the arms' own deviations: the sums that all curves share, then the
- * evidence of each curve. */
-static double weigh_curves(struct wg_epochs_model *model, size_t t)
+/* The evidence of each curve; leaves its logarithm in `weight` and returns the largest. */
+static double weigh_curves(struct wg_epochs_model *model)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
     const size_t arms = model->arm_count;
-    const double tau2 = c->deviation_sd[t] * c->deviation_sd[t];
+    const double tau2 = c->deviation_sd * c->deviation_sd;
     const double level_precision = 1 / (c->level_sd * c->level_sd);
-    double inverse_v[WG_ARMS_MAX], precision = level_precision, log_v = 0, largest = -INFINITY;
+    double inverse_v[WG_ARMS_MAX], precision = level_precision, largest = -INFINITY;
     for (size_t i = 0; i < arms; i++) {
         const bool seen = model->arm_precision[i] > 0;
         const double spread = seen ? 1 / model->arm_precision[i] : 0;
         inverse_v[i] = seen ? 1 / (tau2 + spread) : 0;
-        model->gain[t][i] = seen ? tau2 * inverse_v[i] : 0;
-        model->rest[t][i] = seen ? model->gain[t][i] * spread : tau2;
+        model->gain[i] = seen ? tau2 * inverse_v[i] : 0;
+        model->rest[i] = seen ? model->gain[i] * spread : tau2;
         precision += inverse_v[i];
-        log_v += seen ? log(tau2 + spread) : 0;
     }
-    model->level_variance[t] = 1 / precision;
-    for (size_t curve = 0; curve < model->curve_count; curve++) {
-        const size_t h = t * model->curve_count + curve;
-        const double *shape = model->shape + curve * arms;
+    model->level_variance = 1 / precision;
+    for (size_t h = 0; h < model->hypothesis_count; h++) {
+        const double *shape = model->shape + h * arms;
         double squares = level_precision * c->level_mean * c->level_mean;
         double pull = level_precision * c->level_mean;
         for (size_t i = 0; i < arms; i++) {
@@ -181,40 +175,36 @@ static double weigh_curves(struct wg_epochs_model *model, size_t t)
             squares += inverse_v[i] * residual * residual;
         }
         model->level_mean[h] = pull / precision;
-        const double evidence =
-            -0.5 * (squares - pull * pull / precision + log_v + log(precision));
+        const double evidence = -0.5 * (squares - pull * pull / precision);
         model->weight[h] = model->log_prior[h] + c->evidence_power * evidence;
         largest = fmax(largest, model->weight[h]);
     }
     return largest;
 }
 
+/* Mean and variance of every arm over the mixture. */
 static void mix_moments(struct wg_epochs_model *model)
 {
     const size_t arms = model->arm_count;
-    double first[WG_ARMS_MAX] = {0}, second[WG_ARMS_MAX] = {0}, within[WG_ARMS_MAX] = {0};
-    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++) {
-        double share = 0;
-        const double *gain = model->gain[t];
-        for (size_t curve = 0; curve < model->curve_count; curve++) {
-            const size_t h = t * model->curve_count + curve;
-            const double weight = model->weight[h];
-            const double *shape = model->shape + curve * arms;
-            share += weight;
-            for (size_t i = 0; i < arms; i++) {
-                const double at = model->level_mean[h] + shape[i];
-                const double mean = at + gain[i] * (model->arm_mean[i] - at);
-                first[i] += weight * mean;
-                second[i] += weight * mean * mean;
-            }
+    double first[WG_ARMS_MAX] = {0}, second[WG_ARMS_MAX] = {0};
+    for (size_t h = 0; h < model->hypothesis_count; h++) {
+        const double weight = model->weight[h];
+        if (weight < 1e-12)
+            continue;
+        const double *shape = model->shape + h * arms;
+        for (size_t i = 0; i < arms; i++) {
+            const double at = model->level_mean[h] + shape[i];
+            const double mean = at + model->gain[i] * (model->arm_mean[i] - at);
+            first[i] += weight * mean;
+            second[i] += weight * mean * mean;
         }
-        for (size_t i = 0; i < arms; i++)
-            within[i] += share * (model->rest[t][i] + (1 - gain[i]) * (1 - gain[i]) *
-                                                          model->level_variance[t]);
     }
     for (size_t i = 0; i < arms; i++) {
+        const double through_level =
+            (1 - model->gain[i]) * (1 - model->gain[i]) * model->level_variance;
         model->mean[i] = first[i];
-        model->variance[i] = fmax(0, second[i] - first[i] * first[i]) + within[i];
+        model->variance[i] =
+            fmax(0, second[i] - first[i] * first[i]) + model->rest[i] + through_level;
     }
 }
 
@@ -223,9 +213,8 @@ void wg__epochs_model_update(struct wg_epochs_model *model,
 {
     estimate_noise(model, observations, count);
     summarise_arms(model, observations, count);
-    double largest = -INFINITY, total = 0;
-    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++)
-        largest = fmax(largest, weigh_curves(model, t));
+    const double largest = weigh_curves(model);
+    double total = 0;
     for (size_t h = 0; h < model->hypothesis_count; h++)
         total += model->weight[h] = exp(model->weight[h] - largest);
     for (size_t h = 0; h < model->hypothesis_count; h++)
@@ -270,14 +259,11 @@ static double lattice_at(const struct wg_epochs_model *model, const struct latti
 
 void wg__epochs_model_sample(const struct wg_epochs_model *model, struct wg_rng *rng, double *y)
 {
-    const size_t arms = model->arm_count, curves = model->curve_count;
-    double sd[WG_DEVIATION_COUNT][WG_ARMS_MAX];
-    double level_sd[WG_DEVIATION_COUNT];
-    for (size_t t = 0; t < WG_DEVIATION_COUNT; t++) {
-        level_sd[t] = sqrt(model->level_variance[t]);
-        for (size_t i = 0; i < arms; i++)
-            sd[t][i] = sqrt(model->rest[t][i]);
-    }
+    const size_t arms = model->arm_count;
+    const double level_sd = sqrt(model->level_variance);
+    double sd[WG_ARMS_MAX];
+    for (size_t i = 0; i < arms; i++)
+        sd[i] = sqrt(model->rest[i]);
     struct lattice level_z, arm_z[WG_ARMS_MAX];
     lattice_init(&level_z, rng);
     for (size_t i = 0; i < arms; i++)
@@ -289,13 +275,12 @@ void wg__epochs_model_sample(const struct wg_epochs_model *model, struct wg_rng 
         const double position = ((double)draw + offset) / WG_EPOCHS_DRAWS;
         while (cumulative < position && h + 1 < model->hypothesis_count)
             cumulative += model->weight[++h];
-        const size_t t = h / curves;
-        const double *shape = model->shape + (h % curves) * arms;
-        const double level = model->level_mean[h] + level_sd[t] * lattice_at(model, &level_z, draw);
+        const double *shape = model->shape + h * arms;
+        const double level = model->level_mean[h] + level_sd * lattice_at(model, &level_z, draw);
         for (size_t i = 0; i < arms; i++) {
             const double at = level + shape[i];
-            y[draw * arms + i] = at + model->gain[t][i] * (model->arm_mean[i] - at) +
-                                 sd[t][i] * lattice_at(model, &arm_z[i], draw);
+            y[draw * arms + i] = at + model->gain[i] * (model->arm_mean[i] - at) +
+                                 sd[i] * lattice_at(model, &arm_z[i], draw);
         }
     }
 }

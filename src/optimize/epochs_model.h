@@ -29,9 +29,6 @@
 #include "base/rng.h"
 #include "optimize/batch_size.h"
 
-/* How far arms lie off the curve, as hypotheses too: some jobs' curves are smooth, some are not. */
-enum { WG_DEVIATION_COUNT = 3 };
-
 /* Curves drawn for one decision: a power of two. */
 #ifndef WG_EPOCHS_DRAWS
 #define WG_EPOCHS_DRAWS 256
@@ -48,18 +45,17 @@ struct wg_epochs_observation {
 struct wg_epochs_model {
     size_t arm_count;
     double x[WG_ARMS_MAX]; /* log2(b / b0) */
-    size_t curve_count;      /* (u, l, k) on the grid */
-    size_t hypothesis_count; /* curves x WG_DEVIATION_COUNT: hypothesis = deviation * curves + curve */
-    double *shape;           /* [curve][arm] */
+    size_t hypothesis_count; /* (u, l, k) on the grid */
+    double *shape;           /* [hypothesis][arm] */
     double *log_prior;       /* [hypothesis] */
     double normal[WG_EPOCHS_DRAWS]; /* the strata's normal quantiles */
 
     /* The posterior; valid after an update. */
     double *weight; /* [hypothesis], sums to 1 */
     double *level_mean;
-    double level_variance[WG_DEVIATION_COUNT];
-    double gain[WG_DEVIATION_COUNT][WG_ARMS_MAX]; /* share of an arm's residual that is its own */
-    double rest[WG_DEVIATION_COUNT][WG_ARMS_MAX]; /* variance of d_i given level and data */
+    double level_variance;
+    double gain[WG_ARMS_MAX]; /* share of an arm's residual that is its own deviation */
+    double rest[WG_ARMS_MAX]; /* variance of d_i given level and data */
     double arm_precision[WG_ARMS_MAX]; /* of the mean of the arm's observations; 0: none */
     double arm_mean[WG_ARMS_MAX];
     double mean[WG_ARMS_MAX];     /* of y_i without noise */

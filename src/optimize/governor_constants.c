@@ -8,9 +8,9 @@
 
 struct wg_governor_constants wg__governor_constants = {
     .upper_knee_mean = 1.3, .upper_knee_sd = 7,
-    .lower_knee_mean = -2.75, .lower_knee_sd = 3.2,
+    .lower_knee_mean = -2.75, .lower_knee_sd = 3.2, .lower_knee_max = 0,
     .level_mean = 3, .level_sd = 6,
-    .deviation_sd = {0.05, 0.12, 0.3}, .deviation_prior = {0.7, 0.2, 0.1},
+    .deviation_sd = 0.05,
     .evidence_power = 0.7,
     .noise_sd = 0.27, .noise_sd_min = 0.02, .noise_prior_runs = 1.5, .noise_arm_runs = 4,
     .censored_excess = 0.9, .censored_variance = 0.09,
@@ -28,5 +28,5 @@ struct wg_governor_constants wg__governor_constants = {
     .slope_below = 0.4,
     .survey_noise_ln = 0.02,
     .drift_allowance = 0.75, .drift_threshold = 3.5, .drift_keep = 2, .drift_trust = 0.3,
-    .curve_hurdle = 1e9, .curve_optimism = 1,
+    .curve_hurdle = 1.15, .curve_optimism = 1,
 };

@@ -10,9 +10,9 @@
 struct wg_governor_constants {
     /* Prior of the epochs curve (epochs_model.h), in octaves. */
     double upper_knee_mean, upper_knee_sd;
-    double lower_knee_mean, lower_knee_sd;
+    double lower_knee_mean, lower_knee_sd, lower_knee_max;
     double level_mean, level_sd;
-    double deviation_sd[3], deviation_prior[3]; /* tau: an arm's own deviation from the curve */
+    double deviation_sd;   /* tau: an arm's own deviation from the curve */
     double evidence_power; /* kappa: the data's weight against the prior */
     double noise_sd, noise_sd_min, noise_prior_runs, noise_arm_runs;
     double censored_excess, censored_variance;
