@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A study: every combination of GPU, job and policy, over many seeds, with what it cost beside the default
- * and the oracle.
+ * A study: every combination of GPU, job and policy, over many seeds, with what it cost beside the
+ * default and the oracle.
  *
- * Replays of one case run in parallel over the seeds; each draws its numbers from a stream named by
- * (case, seed) and the results are reduced in the order of the seeds, so they do not depend on the number
- * of threads. Only one (case, policy) holds per-seed arrays at a time, so memory does not grow with
- * the number of cases.
+ * Replays run in parallel; each draws its numbers from a stream named by (GPU, job, seed), and the
+ * results are added up in the order of the seeds, so they do not depend on the number of threads,
+ * nor a case's luck on which other cases are asked for. Only one (case, policy) holds per-seed
+ * arrays at a time, so memory does not grow with the number of cases.
  *
- * Owns: the results own all their arrays.    Threads: starts and joins its own; callers use one.
+ * Owns: the results own all their arrays and texts; the policies' names are static.
+ * Threads: starts and joins its own; callers use one.
  */
 #ifndef WG_SIMULATE_STUDY_H
 #define WG_SIMULATE_STUDY_H
@@ -17,10 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "simulate/job_table.h"
 #include "simulate/trace.h"
 #include "simulate/training.h"
+
+enum { WG_STUDY_BINS_MAX = 200, WG_STUDY_THREADS_MAX = 256, WG_STUDY_POLICIES_MAX = 32 };
 
 struct wg_study_request {
     const struct wg_training_trace *trace;
@@ -29,20 +33,23 @@ struct wg_study_request {
     size_t gpu_count;
     const char *const *job_names; /* NULL: all of the table that the trace has on that GPU */
     size_t job_count;
-    const char *const *policies; /* "default", "oracle", or a name of wg__batch_policies but "fixed" */
+    const char *const
+        *policies; /* "default", "oracle", or a name of wg__batch_policies but "fixed" */
     size_t policy_count;
     struct wg_training_rules rules;
     double beta;
     unsigned window;
     double target_metric;      /* NaN: the job table's */
     double default_batch_size; /* NaN: the job table's */
-    const char *drift_job;     /* the job that each one turns into after rules.drift_at; NULL: none */
-    const char *warm_gpu;      /* learn on this GPU first; cases on it are left out; NULL: none */
+    const char *drift_job; /* the job that each one turns into after rules.drift_at; NULL: none */
+    const char *warm_gpu;  /* learn on this GPU first; cases on it are left out; NULL: none */
     size_t warm_recurrences;
     uint64_t first_seed;
     size_t seeds;
     size_t threads;
-    /* Called after each replay, from any thread; NULL: never. */
+    /* Called once before the first replay with their number, and after each one, from any thread;
+     * NULL: never. */
+    void (*started)(void *context, size_t replays);
     void (*progress)(void *context);
     void *progress_context;
 };
@@ -79,6 +86,8 @@ struct wg_study_world {
     double oracle_limit_w;
     struct wg_training_bill default_bill; /* expected per recurrence; of the world after a drift */
     struct wg_training_bill oracle_bill;
+    struct wg_training_bill default_total; /* expected over all recurrences, the drift included */
+    struct wg_training_bill oracle_total;
     double *cumulative_default_j; /* expected, per recurrence, the drift included */
     double *cumulative_oracle_j;
     size_t left_out_count; /* batch sizes with runs but without power rows */
@@ -93,15 +102,20 @@ struct wg_study_case {
     struct wg_spread energy_j; /* totals over all recurrences */
     struct wg_spread time_s;
     struct wg_spread cost_j;
-    struct wg_spread cost_over_oracle;  /* ratios of totals */
+    struct wg_spread cost_over_oracle; /* ratios of totals */
     struct wg_spread cost_over_default;
-    struct wg_spread regret_oracle_runs; /* (cost - expected oracle cost) / the oracle's cost per run */
-    double final_batch_size;             /* the most frequent choice of the last recurrence */
+    struct wg_spread
+        regret_oracle_runs;  /* (cost - expected oracle cost) / the oracle's cost per run */
+    double final_batch_size; /* the most frequent choice of the last recurrence */
     double final_limit_w;
     double *cumulative_cost_j; /* mean over the seeds, one per recurrence */
-    double *cumulative_low_j;  /* 10 % and 90 % quantiles over the seeds */
+    /* 10 % and 90 % quantiles over the seeds; of very many recurrences and seeds they are taken at
+     * a selection of recurrences, and between those along straight lines. */
+    double *cumulative_low_j;
     double *cumulative_high_j;
-    unsigned *choices; /* [recurrence][arm]: how many seeds reached the target with that batch size */
+    /* [bin][arm]: the share of recurrences, over all seeds, that reached the target with that batch
+     * size. Recurrence r is in bin r * bin_count / recurrences. */
+    float *choices;
     double attempts_per_recurrence;
     size_t gave_up; /* recurrences, over all seeds, that the default had to finish */
 };
@@ -114,12 +128,14 @@ struct wg_study_summary {
     double geomean_time_over_default;
     double mean_excess_over_oracle; /* share: 0.07 is 7 % above the oracle */
     double worst_excess_over_oracle;
-    size_t cases_above_default;
+    size_t cases_above_default; /* dearer than default is expected to be; 0 for default itself */
 };
 
 struct wg_study {
+    struct wg_arena arena; /* holds all that the pointers below reach */
     size_t recurrences;
     size_t seeds;
+    size_t bin_count; /* of wg_study_case.choices: one per recurrence, WG_STUDY_BINS_MAX at most */
     size_t world_count;
     struct wg_study_world *worlds;
     size_t case_count;
@@ -130,7 +146,9 @@ struct wg_study {
     double decision_us_p99;
 };
 
-/* Runs the study. Everything is checked and every case is built before the first replay. */
+/* Runs the study. Everything is checked and every case is built before the first replay. A
+ * combination of a GPU and a job that were both named must exist; of what was not named, all that
+ * the trace has is taken. WG_EINVAL: the request; else the codes of wg__trace_case. */
 enum wg_code wg__study_run(const struct wg_study_request *request, struct wg_study **out,
                            struct wg_error *err);
 void wg__study_free(struct wg_study *study);

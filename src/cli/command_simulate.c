@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `wattgov simulate training`: policies replayed on measured traces.
+ *
+ * The command checks all that it was given (options, names, output paths, files) before it computes
+ * anything, and writes its results whole or not at all, so a failed run leaves nothing behind.
+ *
+ * Threads: the main thread; the study starts its own.
+ */
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/number.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/report_training.h"
+#include "cli/table.h"
+#include "cli/training_results.h"
+#include "simulate/study.h"
+
+enum { MANY_MAX = 100000, NAMES_SHOWN_MAX = 12, GPUS_SHOWN_MAX = 64 };
+
+static const char plain_characters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=./:,@%+";
+
+/* What a measurement of a few seconds scatters by, relative. */
+static const double probe_noise = 0.01;
+static const double survey_noise = 0.02;
+
+struct args {
+    const char *trace;
+    const char *jobs_file;
+    struct wg_option_list gpus;
+    struct wg_option_list jobs;
+    struct wg_option_list policies;
+    unsigned recurrences;
+    unsigned seeds;
+    uint64_t seed;
+    double eta;
+    double beta;
+    double concurrency;
+    unsigned window;
+    double target;
+    double default_batch_size;
+    const char *drift;
+    const char *warm_start;
+    unsigned warm_recurrences;
+    const char *profile_charge;
+    double survey_s;
+    unsigned threads;
+    bool json;
+    const char *csv;
+    const char *html;
+};
+
+static const struct wg_option options[] = {
+    {.name = "trace",
+     WG_OPTION_STRING(struct args, trace),
+     .value = "DIR",
+     .is_required = true,
+     .help = "Folder with summary_train.csv and a summary_power_<gpu>.csv per GPU."},
+    {.name = "gpu",
+     WG_OPTION_LIST(struct args, gpus),
+     .value = "NAME",
+     .fallback = "all of the trace",
+     .help = "GPU to replay on; repeatable."},
+    {.name = "job",
+     WG_OPTION_LIST(struct args, jobs),
+     .value = "NAME",
+     .fallback = "all that the trace has",
+     .help = "Job to replay; repeatable."},
+    {.name = "jobs",
+     WG_OPTION_STRING(struct args, jobs_file),
+     .value = "FILE",
+     .fallback = "jobs.csv in DIR, or the built-in table",
+     .help =
+         "Table of the jobs: their targets, default batch sizes and largest numbers of epochs."},
+    {.name = "policy",
+     WG_OPTION_LIST(struct args, policies),
+     .value = "NAME",
+     .fallback = "default, zeus, wattgov, oracle",
+     .help = "Policy to replay: default, grid, zeus, wattgov or oracle; repeatable."},
+    {.name = "recurrences",
+     WG_OPTION_UNSIGNED(struct args, recurrences),
+     .value = "N",
+     .min = 1,
+     .max = MANY_MAX,
+     .help = "How often the job recurs."},
+    {.name = "seeds",
+     WG_OPTION_UNSIGNED(struct args, seeds),
+     .value = "N",
+     .min = 1,
+     .max = MANY_MAX,
+     .help = "Replays of each case, each with its own luck."},
+    {.name = "seed",
+     WG_OPTION_SEED(struct args, seed),
+     .value = "N",
+     .help = "The first seed; the others follow it."},
+    {.name = "eta",
+     WG_OPTION_DOUBLE(struct args, eta),
+     .value = "SHARE",
+     .min = 0,
+     .max = 1,
+     .help = "Weight of energy against time: 1 counts energy only, 0 time only."},
+    {.name = "beta",
+     WG_OPTION_DOUBLE(struct args, beta),
+     .value = "FACTOR",
+     .min = 1,
+     .max = HUGE_VAL,
+     .help = "zeus, grid: a run is stopped at this many times the least cost so far."},
+    {.name = "concurrency",
+     WG_OPTION_DOUBLE(struct args, concurrency),
+     .value = "N",
+     .min = 1,
+     .max = WG_IN_FLIGHT_MAX,
+     .help = "Mean number of runs of the job that are in flight at once."},
+    {.name = "window",
+     WG_OPTION_UNSIGNED(struct args, window),
+     .value = "N",
+     .min = 0,
+     .max = MANY_MAX,
+     .help = "Only the last N observations of each batch size count; 0 counts all."},
+    {.name = "target",
+     WG_OPTION_DOUBLE(struct args, target),
+     .value = "METRIC",
+     .min = -HUGE_VAL,
+     .max = HUGE_VAL,
+     .fallback = "the job table's",
+     .help = "Target metric of the jobs."},
+    {.name = "default",
+     WG_OPTION_DOUBLE(struct args, default_batch_size),
+     .value = "BATCH",
+     .min = 1,
+     .max = HUGE_VAL,
+     .fallback = "the job table's",
+     .help = "Default batch size of the jobs."},
+    {.name = "drift",
+     WG_OPTION_STRING(struct args, drift),
+     .value = "JOB@R",
+     .fallback = "none",
+     .help = "Each job turns into JOB after R recurrences."},
+    {.name = "warm-start",
+     WG_OPTION_STRING(struct args, warm_start),
+     .value = "GPU",
+     .fallback = "none",
+     .help = "Policies first learn on this GPU and carry over what they can."},
+    {.name = "warm-recurrences",
+     WG_OPTION_UNSIGNED(struct args, warm_recurrences),
+     .value = "N",
+     .min = 1,
+     .max = MANY_MAX,
+     .help = "How long they learn there."},
+    {.name = "profile-charge",
+     WG_OPTION_STRING(struct args, profile_charge),
+     .value = "RULE",
+     .help = "What profiling a new batch size costs: 'epoch' (its first epoch at the mean over all "
+             "power limits, as Zeus's simulator has it) or 'seconds:S' (S seconds per power limit "
+             "that is really measured)."},
+    {.name = "survey-seconds",
+     WG_OPTION_DOUBLE(struct args, survey_s),
+     .value = "S",
+     .unit = "s",
+     .min = 0,
+     .min_is_excluded = true,
+     .max = HUGE_VAL,
+     .help = "wattgov: length of one look at a batch size's speed and power."},
+    {.name = "threads",
+     WG_OPTION_UNSIGNED(struct args, threads),
+     .value = "N",
+     .min = 1,
+     .max = WG_STUDY_THREADS_MAX,
+     .fallback = "one per processor",
+     .help = "Threads; the results do not depend on it."},
+    {.name = "json", WG_OPTION_FLAG(struct args, json), .help = "Write JSON instead of tables."},
+    {.name = "csv",
+     WG_OPTION_STRING(struct args, csv),
+     .value = "FILE",
+     .fallback = "none",
+     .help =
+         "Write a row per GPU, job, policy and recurrence: cumulative cost (mean over the seeds, "
+         "10 % and 90 % quantile), and that of default and oracle as expected."},
+    {.name = "html",
+     WG_OPTION_STRING(struct args, html),
+     .value = "FILE",
+     .fallback = "none",
+     .help = "Write a report with plots."},
+};
+
+static const struct wg_option_set set = {
+    .command = "wattgov simulate training",
+    .summary =
+        "Replays recurring training jobs on measured energy and time, and compares policies that "
+        "choose batch size and GPU power limit.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .epilog = "examples:\n"
+              "  wattgov simulate training --trace data/zeus/trace --html report.html\n"
+              "  wattgov simulate training --trace data/zeus/trace --gpu v100 --job squad \\\n"
+              "      --policy zeus --policy wattgov --recurrences 50 --seeds 100 --json\n",
+};
+
+static unsigned processor_count(void)
+{
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) != 0)
+        return 1;
+    const int count = CPU_COUNT(&processors);
+    if (count < 1)
+        return 1;
+    return count > WG_STUDY_THREADS_MAX ? WG_STUDY_THREADS_MAX : (unsigned)count;
+}
+
+/* "epoch" or "seconds:S". */
+static enum wg_code parse_charge(const char *text, struct wg_training_rules *rules,
+                                 struct wg_error *err)
+{
+    static const char prefix[] = "seconds:";
+    rules->charge = WG_CHARGE_EPOCH;
+    if (strcmp(text, "epoch") == 0)
+        return WG_OK;
+    rules->charge = WG_CHARGE_SECONDS;
+    rules->probe_noise = probe_noise;
+    if (strncmp(text, prefix, sizeof prefix - 1) == 0 &&
+        wg__parse_double(text + sizeof prefix - 1, &rules->probe_s) && rules->probe_s > 0)
+        return WG_OK;
+    return wg__option_reject(err, "profile-charge", text, "'epoch' or 'seconds:S' with S above 0");
+}
+
+/* "JOB@R"; the job's name goes into `job`. */
+static enum wg_code parse_drift(const char *text, struct wg_buffer *job,
+                                struct wg_training_rules *rules, struct wg_error *err)
+{
+    const char *at = strrchr(text, '@');
+    uint64_t recurrence = 0;
+    if (at == NULL || at == text || !wg__parse_uint64(at + 1, &recurrence) || recurrence < 1 ||
+        recurrence >= rules->recurrences)
+        return wg__option_reject(err, "drift", text,
+                                 "JOB@R with R at least 1 and below the number of recurrences");
+    rules->drift_at = (size_t)recurrence;
+    wg__buffer_append(job, text, (size_t)(at - text));
+    return job->failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
+}
+
+/* "--gpu: 'h100' is not a GPU of the trace (a40, v100)". */
+static enum wg_code reject_name(const char *option, const char *value, const char *kind,
+                                const char *const *known, size_t count, struct wg_error *err)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__buffer_printf(&text, "%s (", kind);
+    for (size_t i = 0; i < count && i < NAMES_SHOWN_MAX; i++)
+        wg__buffer_printf(&text, "%s%s", i > 0 ? ", " : "", known[i]);
+    if (count > NAMES_SHOWN_MAX)
+        wg__buffer_printf(&text, " and %zu more", count - NAMES_SHOWN_MAX);
+    wg__buffer_puts(&text, ")");
+    const char *nearest = wg__nearest_word(value, known, count);
+    if (nearest != NULL)
+        wg__buffer_printf(&text, "; did you mean '%s'?", nearest);
+    const enum wg_code code = text.failed ? wg__fail(err, WG_ENOMEM, "out of memory")
+                                          : wg__option_reject(err, option, value, text.data);
+    wg__buffer_fini(&text);
+    return code;
+}
+
+static enum wg_code check_name(const char *option, const char *value, const char *kind,
+                               const char *const *known, size_t count, struct wg_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(value, known[i]) == 0)
+            return WG_OK;
+    return reject_name(option, value, kind, known, count, err);
+}
+
+/* GPU names are compared without case, as the trace does. */
+static enum wg_code check_gpu(const struct wg_training_trace *trace, const char *option,
+                              const char *value, struct wg_error *err)
+{
+    const char *known[GPUS_SHOWN_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < wg__trace_gpu_count(trace); i++) {
+        if (strcasecmp(wg__trace_gpu(trace, i), value) == 0)
+            return WG_OK;
+        if (count < GPUS_SHOWN_MAX)
+            known[count++] = wg__trace_gpu(trace, i);
+    }
+    return reject_name(option, value, "a GPU of the trace", known, count, err);
+}
+
+static enum wg_code check_policies(const struct wg_option_list *given, struct wg_error *err)
+{
+    const char *known[WG_STUDY_POLICIES_MAX] = {"default", "oracle"};
+    size_t count = 2;
+    for (size_t i = 0; wg__batch_policies[i] != NULL && count < WG_STUDY_POLICIES_MAX; i++)
+        if (wg__batch_policies[i] != &wg__batch_policy_fixed)
+            known[count++] = wg__batch_policies[i]->name;
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < given->count && code == WG_OK; i++)
+        code = check_name("policy", given->items[i], "a policy", known, count, err);
+    return code;
+}
+
+static enum wg_code check_jobs(const struct args *args, const struct wg_job_table *table,
+                               const char *drift_job, struct wg_error *err)
+{
+    const char **known = wg__alloc_zeroed(table->count, sizeof *known);
+    struct wg_buffer kind;
+    wg__buffer_init(&kind);
+    wg__buffer_printf(&kind, "a job of the %s%s", args->jobs_file != NULL ? "table " : "",
+                      table->source);
+    enum wg_code code = WG_OK;
+    if (known == NULL || kind.failed)
+        code = wg__fail(err, WG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < table->count && code == WG_OK; i++)
+        known[i] = table->jobs[i].name;
+    for (size_t i = 0; i < args->jobs.count && code == WG_OK; i++)
+        code = check_name("job", args->jobs.items[i], kind.data, known, table->count, err);
+    if (drift_job != NULL && code == WG_OK)
+        code = check_name("drift", drift_job, kind.data, known, table->count, err);
+    wg__buffer_fini(&kind);
+    wg__free(known);
+    return code;
+}
+
+/* The table that was named, else jobs.csv beside the trace, else the built-in one. */
+static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out,
+                              struct wg_error *err)
+{
+    if (args->jobs_file != NULL)
+        return wg__job_table_open(out, args->jobs_file, err);
+    struct wg_buffer path;
+    wg__buffer_init(&path);
+    wg__buffer_printf(&path, "%s/jobs.csv", args->trace);
+    enum wg_code code = path.failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
+    if (code == WG_OK)
+        code = wg__job_table_open(out, access(path.data, F_OK) == 0 ? path.data : NULL, err);
+    wg__buffer_fini(&path);
+    return code;
+}
+
+/* What can be said without opening the trace. */
+static enum wg_code check_args(const struct args *args, struct wg_error *err)
+{
+    enum wg_code code = check_policies(&args->policies, err);
+    if (code == WG_OK && args->csv != NULL && args->html != NULL &&
+        strcmp(args->csv, args->html) == 0)
+        code = wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->csv);
+    if (code == WG_OK && args->csv != NULL)
+        code = wg__file_check_writable(args->csv, err);
+    if (code == WG_OK && args->html != NULL)
+        code = wg__file_check_writable(args->html, err);
+    return code;
+}
+
+static void start_progress(void *context, size_t replays)
+{
+    wg__progress_init(context, "replaying", "replays", replays);
+}
+
+static void advance_progress(void *context)
+{
+    wg__progress_advance(context, 1);
+}
+
+static enum wg_code write_file(const char *path, const struct wg_buffer *text, struct wg_error *err)
+{
+    if (text->failed)
+        return wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
+    return wg__file_write(path, text->data, text->length, err);
+}
+
+static enum wg_code write_results(const struct args *args, const struct wg_study *study,
+                                  const struct wg_study_request *request, const char *command,
+                                  struct wg_error *err)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    enum wg_code code = WG_OK;
+    if (args->csv != NULL) {
+        wg__training_csv(study, &text);
+        code = write_file(args->csv, &text, err);
+        wg__buffer_fini(&text);
+    }
+    if (args->html != NULL && code == WG_OK) {
+        wg__report_training(study, request, command, &text);
+        code = write_file(args->html, &text, err);
+        wg__buffer_fini(&text);
+    }
+    if (code == WG_OK) {
+        if (args->json)
+            wg__training_json(study, request, &text);
+        else
+            wg__training_text(study, request, wg__wants_color(stdout), &text);
+        code = wg__command_print(stdout, &text, err);
+        wg__buffer_fini(&text);
+    }
+    return code;
+}
+
+/* Names checked, inputs open: computes and writes. */
+static enum wg_code run_study(const struct args *args, struct wg_study_request *request,
+                              const char *command, struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < args->gpus.count && code == WG_OK; i++)
+        code = check_gpu(request->trace, "gpu", args->gpus.items[i], err);
+    if (code == WG_OK && args->warm_start != NULL)
+        code = check_gpu(request->trace, "warm-start", args->warm_start, err);
+    if (code == WG_OK)
+        code = check_jobs(args, request->jobs, request->drift_job, err);
+    if (code != WG_OK)
+        return code;
+    struct wg_progress progress = {0};
+    request->started = start_progress;
+    request->progress = advance_progress;
+    request->progress_context = &progress;
+    struct wg_study *study = NULL;
+    code = wg__study_run(request, &study, err);
+    wg__progress_fini(&progress);
+    if (code == WG_OK)
+        code = write_results(args, study, request, command, err);
+    wg__study_free(study);
+    return code;
+}
+
+/* The request of `args`, but for the files. `drift_job` keeps the job's name of --drift. */
+static enum wg_code make_request(const struct args *args, struct wg_buffer *drift_job,
+                                 struct wg_study_request *out, struct wg_error *err)
+{
+    static const char *const usual[] = {"default", "zeus", "wattgov", "oracle"};
+    *out = (struct wg_study_request){
+        .gpus = args->gpus.count > 0 ? args->gpus.items : NULL,
+        .gpu_count = args->gpus.count,
+        .job_names = args->jobs.count > 0 ? args->jobs.items : NULL,
+        .job_count = args->jobs.count,
+        .policies = args->policies.count > 0 ? args->policies.items : usual,
+        .policy_count =
+            args->policies.count > 0 ? args->policies.count : sizeof usual / sizeof usual[0],
+        .rules = {.eta = args->eta,
+                  .survey_s = args->survey_s,
+                  .survey_noise = survey_noise,
+                  .concurrency = args->concurrency,
+                  .recurrences = args->recurrences},
+        .beta = args->beta,
+        .window = args->window,
+        .target_metric = args->target,
+        .default_batch_size = args->default_batch_size,
+        .warm_gpu = args->warm_start,
+        .warm_recurrences = args->warm_recurrences,
+        .first_seed = args->seed,
+        .seeds = args->seeds,
+        .threads = args->threads,
+    };
+    enum wg_code code = parse_charge(args->profile_charge, &out->rules, err);
+    if (code == WG_OK && args->drift != NULL) {
+        code = parse_drift(args->drift, drift_job, &out->rules, err);
+        out->drift_job = drift_job->data;
+    }
+    return code;
+}
+
+/* The command line, quoted for a shell where that is needed. */
+static void join_command(int argc, char *argv[], struct wg_buffer *out)
+{
+    wg__buffer_puts(out, set.command);
+    for (int i = 1; i < argc; i++) {
+        const bool is_plain =
+            argv[i][0] != '\0' && strspn(argv[i], plain_characters) == strlen(argv[i]);
+        wg__buffer_puts(out, is_plain ? " " : " '");
+        for (const char *c = argv[i]; *c != '\0'; c++)
+            wg__buffer_append(out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+        wg__buffer_puts(out, is_plain ? "" : "'");
+    }
+}
+
+static int run_training(int argc, char *argv[])
+{
+    struct args args = {
+        .recurrences = 100,
+        .seeds = 20,
+        .seed = 1,
+        .eta = 0.5,
+        .beta = 2,
+        .concurrency = 1,
+        .target = NAN,
+        .default_batch_size = NAN,
+        .warm_recurrences = 100,
+        .profile_charge = "epoch",
+        .survey_s = 2,
+        .threads = processor_count(),
+    };
+    int status = WG_EXIT_OK;
+    if (!wg__command_begin(&set, argc, argv, &args, &status))
+        return status;
+    struct wg_error err = {0};
+    struct wg_buffer drift_job, command;
+    struct wg_training_trace *trace = NULL;
+    struct wg_job_table *jobs = NULL;
+    struct wg_study_request request;
+    wg__buffer_init(&drift_job);
+    wg__buffer_init(&command);
+    join_command(argc, argv, &command);
+    enum wg_code code = make_request(&args, &drift_job, &request, &err);
+    if (code == WG_OK)
+        code = check_args(&args, &err);
+    if (code == WG_OK)
+        code = wg__trace_open(&trace, args.trace, &err);
+    if (code == WG_OK)
+        code = open_jobs(&args, &jobs, &err);
+    if (code == WG_OK) {
+        request.trace = trace;
+        request.jobs = jobs;
+        code = run_study(&args, &request, command.failed ? NULL : command.data, &err);
+    }
+    wg__job_table_close(jobs);
+    wg__trace_close(trace);
+    wg__buffer_fini(&command);
+    wg__buffer_fini(&drift_job);
+    return code == WG_OK ? WG_EXIT_OK : wg__command_fail(&set, &err);
+}
+
+static const struct wg_command command_training = {
+    .name = "training",
+    .summary = "batch size and power limit of recurring training jobs",
+    .run = run_training,
+};
+
+static const struct wg_command *const children[] = {&command_training, NULL};
+
+const struct wg_command wg__command_simulate = {
+    .name = "simulate",
+    .summary = "replays measured data under different policies",
+    .children = children,
+};
