@@ -88,10 +88,14 @@ class Replays:
             verbose=False,
         )
         ready, cpu = time.perf_counter(), time.process_time()
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints even when not verbose
-            history = simulator.simulate_one_job(
-                job, options.recurrences, options.beta, options.eta
-            )
+        # It prints even when not verbose, and divides by the variance of an arm that has none.
+        with contextlib.redirect_stdout(io.StringIO()), np.errstate(divide="ignore"):
+            try:
+                history = simulator.simulate_one_job(
+                    job, options.recurrences, options.beta, options.eta
+                )
+            except (RuntimeError, ValueError) as error:  # 20 tries failed; no batch size is left
+                raise SystemExit(f"Zeus gives up: {gpu} {job_name}, seed {seed}: {error}") from None
         done, cpu = time.perf_counter(), time.process_time() - cpu
 
         max_power_w = float(simulator.df.power_limit.max())
