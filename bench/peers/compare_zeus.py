@@ -76,6 +76,7 @@ def shared_rules(options):
 def run_wattgov(options, gpus, jobs, seeds):
     """Runs our program on all combinations; its JSON and the seconds that it took."""
     command = [options.wattgov, "simulate", "training", "--trace", options.trace]
+    command += ["--jobs", options.jobs]
     for gpu in gpus:
         command += ["--gpu", gpu]
     for job in jobs:
