@@ -14,32 +14,29 @@
 #include "cli/table.h"
 #include "simulate/study.h"
 
-static void write_number(char out[static WG_QUANTITY_BYTES], double value, const char *unit)
+struct wg_unit wg__unit_of_energy(double typical_j)
 {
-    const double size = fabs(value);
+    static const struct wg_unit units[] = {
+        {1e12, "TJ"}, {1e9, "GJ"}, {1e6, "MJ"}, {1e3, "kJ"}, {1, "J"}};
+    size_t i = 0;
+    /* 1641 MJ reads better than 1.641 GJ beside 85.3 MJ. */
+    while (i + 1 < sizeof units / sizeof units[0] && !(typical_j >= 5 * units[i].size))
+        i++;
+    return units[i];
+}
+
+struct wg_unit wg__unit_of_time(double typical_s)
+{
+    if (typical_s < 600)
+        return (struct wg_unit){1, "s"};
+    return typical_s < 36000 ? (struct wg_unit){60, "min"} : (struct wg_unit){3600, "h"};
+}
+
+void wg__format_in(char out[static WG_QUANTITY_BYTES], double value, struct wg_unit unit)
+{
+    const double scaled = value / unit.size, size = fabs(scaled);
     const int decimals = size >= 999.5 ? 0 : size >= 99.95 ? 1 : size >= 9.995 ? 2 : 3;
-    (void)snprintf(out, WG_QUANTITY_BYTES, "%.*f %s", decimals, value, unit);
-}
-
-void wg__format_joules(char out[static WG_QUANTITY_BYTES], double energy_j)
-{
-    static const char *const units[] = {"J", "kJ", "MJ", "GJ", "TJ"};
-    size_t unit = 0;
-    while (fabs(energy_j) >= 9999.5 && unit + 1 < sizeof units / sizeof units[0]) {
-        energy_j /= 1000;
-        unit++;
-    }
-    write_number(out, energy_j, units[unit]);
-}
-
-void wg__format_duration(char out[static WG_QUANTITY_BYTES], double time_s)
-{
-    if (fabs(time_s) < 600)
-        write_number(out, time_s, "s");
-    else if (fabs(time_s) < 36000)
-        write_number(out, time_s / 60, "min");
-    else
-        write_number(out, time_s / 3600, "h");
+    (void)snprintf(out, WG_QUANTITY_BYTES, "%.*f %s", decimals, scaled, unit.name);
 }
 
 void wg__format_share(char out[static WG_QUANTITY_BYTES], double share)
@@ -260,17 +257,18 @@ static void add_row(const struct wg_study *study, const struct wg_study_case *of
     wg__table_cell(table, "%s", of->policy);
     wg__table_cell(table, "%g", of->final_batch_size);
     wg__table_cell(table, "%g W", of->final_limit_w);
-    wg__format_joules(text, of->energy_j.mean);
+    wg__format_in(text, of->energy_j.mean, wg__unit_of_energy(usual->energy_j));
     add_quantity(table, text, 1 - of->energy_j.mean / usual->energy_j);
-    wg__format_duration(text, of->time_s.mean);
+    wg__format_in(text, of->time_s.mean, wg__unit_of_time(usual->time_s));
     add_quantity(table, text, 1 - of->time_s.mean / usual->time_s);
-    wg__format_joules(text, of->cost_j.mean);
+    wg__format_in(text, of->cost_j.mean, wg__unit_of_energy(usual->cost_j));
     add_quantity(table, text, 1 - of->cost_over_default.mean);
     if (is_best(study, of))
         wg__table_emphasize(table);
     wg__format_share(text, of->cost_over_oracle.mean - 1);
     wg__table_cell(table, "%s", text);
-    wg__table_cell(table, "%.2f", of->regret_oracle_runs.mean);
+    const double regret = of->regret_oracle_runs.mean;
+    wg__table_cell(table, "%.2f", fabs(regret) < 0.005 ? 0 : regret);
 }
 
 void wg__training_gpu_table(const struct wg_study *study, const char *gpu, struct wg_table *out)
@@ -313,7 +311,10 @@ void wg__training_summary_table(const struct wg_study *study, struct wg_table *o
             wg__format_share(text, shares[k]);
             wg__table_cell(out, "%s", text);
         }
-        wg__table_cell(out, "%zu of %zu", of->cases_above_default, of->case_count);
+        if (strcmp(of->policy, "default") == 0)
+            wg__table_cell(out, "–");
+        else
+            wg__table_cell(out, "%zu of %zu", of->cases_above_default, of->case_count);
     }
 }
 
@@ -344,6 +345,7 @@ void wg__training_text(const struct wg_study *study, const struct wg_study_reque
         wg__buffer_printf(out, "\nOne decision takes %.1f us (median), %.1f us (99 %%).\n",
                           study->decision_us_p50, study->decision_us_p99);
     wg__buffer_puts(out,
-                    "\nbatch, limit: chosen most often in the last recurrence; saved: against the "
-                    "default;\nregret: cost above the oracle's, in oracle runs.\n");
+                    "\nbatch, limit: chosen most often in the last recurrence. saved, over oracle: "
+                    "against what default and\noracle are expected to take, so those two are off "
+                    "by luck. regret: cost above the oracle's, in oracle runs.\n");
 }

@@ -36,9 +36,16 @@ void wg__training_summary_table(const struct wg_study *study, struct wg_table *o
 
 enum { WG_QUANTITY_BYTES = 32 };
 
-/* "643.4 MJ"; "1357 h", "58.6 min"; "23.5 %", signed. */
-void wg__format_joules(char out[static WG_QUANTITY_BYTES], double energy_j);
-void wg__format_duration(char out[static WG_QUANTITY_BYTES], double time_s);
+/* A unit for people, chosen by a typical value, so that like values share it. */
+struct wg_unit {
+    double size; /* in SI units */
+    const char *name;
+};
+struct wg_unit wg__unit_of_energy(double typical_j); /* J .. TJ */
+struct wg_unit wg__unit_of_time(double typical_s);   /* s, min, h */
+
+/* "643.4 MJ"; "23.5 %". */
+void wg__format_in(char out[static WG_QUANTITY_BYTES], double value, struct wg_unit unit);
 void wg__format_share(char out[static WG_QUANTITY_BYTES], double share);
 
 #endif
