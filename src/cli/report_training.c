@@ -119,6 +119,26 @@ static void write_summary(struct wg_page *page, const struct wg_study *study,
     wg__figure_mean_excess(page, study, scratch);
 }
 
+/* The job's numbers, and what of it can't be replayed. */
+static void describe_world(struct wg_page *page, const struct wg_study_world *world)
+{
+    char left_out[TEXT_BYTES] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < world->left_out_count && length < sizeof left_out; i++)
+        length +=
+            (size_t)snprintf(left_out + length, sizeof left_out - length, "%s%g",
+                             i == 0 ? " Trained, but not measured on this GPU: batch size " : ", ",
+                             world->left_out[i]);
+    wg__page_paragraph(
+        page,
+        "Target: %s %g. %zu batch size%s from %g to %g, %zu power limit%s from %g to "
+        "%g W.%s%s",
+        world->metric, world->target_metric, world->arm_count, plural(world->arm_count),
+        world->batch_size[0], world->batch_size[world->arm_count - 1], world->limit_count,
+        plural(world->limit_count), world->limit_w[0], world->limit_w[world->limit_count - 1],
+        left_out, world->left_out_count > 0 ? "." : "");
+}
+
 static void write_world(struct wg_page *page, const struct wg_study *study, size_t index,
                         bool is_open, struct wg_arena *scratch)
 {
@@ -135,17 +155,7 @@ static void write_world(struct wg_page *page, const struct wg_study *study, size
                        world->gpu, saved, hero->policy, 100 * (of->cost_over_oracle.mean - 1));
     }
     wg__page_fold_begin(page, text, is_open);
-    wg__page_paragraph(
-        page,
-        "Target: %s %g. %zu batch size%s from %g to %g, %zu power limit%s from %g to "
-        "%g W.%s",
-        world->metric, world->target_metric, world->arm_count, plural(world->arm_count),
-        world->batch_size[0], world->batch_size[world->arm_count - 1], world->limit_count,
-        plural(world->limit_count), world->limit_w[0], world->limit_w[world->limit_count - 1],
-        world->left_out_count > 0
-            ? " Batch sizes that were trained but not measured on this GPU are left "
-              "out."
-            : "");
+    describe_world(page, world);
     wg__figures_world(page, study, index, scratch);
     wg__page_fold_end(page);
 }

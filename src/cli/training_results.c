@@ -334,10 +334,9 @@ void wg__training_text(const struct wg_study *study, const struct wg_study_reque
         wg__table_fini(&table);
         wg__buffer_puts(out, "\n");
     }
-    wg__buffer_printf(out,
-                      "All %zu cases: geometric means against the default, mean excess over "
-                      "the oracle\n\n",
-                      study->world_count);
+    wg__buffer_printf(
+        out, "%zu case%s: geometric means against the default, mean excess over the oracle\n\n",
+        study->world_count, study->world_count == 1 ? "" : "s");
     wg__training_summary_table(study, &table);
     wg__table_write(&table, with_color, out);
     wg__table_fini(&table);
