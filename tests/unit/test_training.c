@@ -8,205 +8,13 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "support/tiny_trace.h"
-
-enum { HEARD_MAX = 64, RECURRENCES_MAX = 20000 };
-
-/* What the scripted policy does, and what it has heard. One at a time: `create` is given no
- * context. */
-struct script {
-    const struct wg_batch_step *steps; /* the last one is repeated */
-    size_t step_count;
-    size_t stopped_arm;  /* attempts of this arm */
-    unsigned stop_after; /* end after so many epochs; UINT_MAX: never */
-
-    size_t asked;
-    size_t created, destroyed;
-    uint64_t next_ticket;
-    size_t arm_of_ticket[RECURRENCES_MAX];
-    size_t open, most_open;
-    size_t profile_count, survey_count, outcome_count, metric_count;
-    size_t profiled_arm[HEARD_MAX];
-    struct wg_batch_profile profiles[HEARD_MAX];
-    double survey_cost_j[HEARD_MAX], survey_paid_j[HEARD_MAX];
-    struct wg_batch_outcome outcomes[HEARD_MAX];
-    double metrics[HEARD_MAX];
-    size_t transfers;
-    size_t arm_of_source[WG_ARMS_MAX];
-};
-
-static struct script *script;
-
-static enum wg_code script_create(struct wg_batch_policy **out, const struct wg_batch_job *job,
-                                  const struct wg_batch_options *options, struct wg_error *err)
-{
-    (void)options;
-    enum wg_code code = wg__batch_job_check(job, err);
-    if (code != WG_OK)
-        return code;
-    *out = wg__alloc_zeroed(1, sizeof **out);
-    if (*out == NULL)
-        return wg__fail(err, WG_ENOMEM, "out of memory");
-    script->created++;
-    return WG_OK;
-}
-
-static void script_destroy(struct wg_batch_policy *policy)
-{
-    wg__free(policy);
-    script->destroyed++;
-}
-
-static void script_ask(struct wg_batch_policy *policy, const struct wg_batch_request *request,
-                       struct wg_rng *rng, struct wg_batch_step *out)
-{
-    (void)policy;
-    (void)request;
-    (void)rng;
-    const size_t last = script->step_count - 1;
-    *out = script->steps[script->asked < last ? script->asked : last];
-    script->asked++;
-    if (out->kind != WG_STEP_RUN)
-        return;
-    out->ticket = script->next_ticket++;
-    script->arm_of_ticket[out->ticket] = out->arm;
-    script->open++;
-    if (script->open > script->most_open)
-        script->most_open = script->open;
-}
-
-static bool script_may_continue(struct wg_batch_policy *policy, uint64_t ticket,
-                                unsigned epochs_done, double metric)
-{
-    (void)policy;
-    if (script->metric_count < HEARD_MAX)
-        script->metrics[script->metric_count++] = metric;
-    return script->arm_of_ticket[ticket] != script->stopped_arm || epochs_done < script->stop_after;
-}
-
-static void script_tell_survey(struct wg_batch_policy *policy, size_t arm, double epoch_cost_j,
-                               double paid_j)
-{
-    (void)policy;
-    (void)arm;
-    script->survey_cost_j[script->survey_count] = epoch_cost_j;
-    script->survey_paid_j[script->survey_count++] = paid_j;
-}
-
-static void script_tell_profile(struct wg_batch_policy *policy, size_t arm,
-                                const struct wg_batch_profile *profile)
-{
-    (void)policy;
-    script->profiled_arm[script->profile_count] = arm;
-    script->profiles[script->profile_count++] = *profile;
-}
-
-static void script_tell_run(struct wg_batch_policy *policy, uint64_t ticket,
-                            const struct wg_batch_outcome *outcome)
-{
-    (void)policy;
-    (void)ticket;
-    script->open--;
-    if (script->outcome_count < HEARD_MAX)
-        script->outcomes[script->outcome_count] = *outcome;
-    script->outcome_count++;
-}
-
-static void script_transfer(struct wg_batch_policy *policy, const struct wg_batch_policy *source,
-                            const size_t *arm_of_source)
-{
-    assert_ptr_not_equal(policy, source);
-    script->transfers++;
-    memcpy(script->arm_of_source, arm_of_source, 2 * sizeof *arm_of_source);
-}
-
-static const struct wg_batch_policy_ops script_ops = {
-    .name = "script",
-    .create = script_create,
-    .destroy = script_destroy,
-    .ask = script_ask,
-    .may_continue = script_may_continue,
-    .tell_survey = script_tell_survey,
-    .tell_profile = script_tell_profile,
-    .tell_run = script_tell_run,
-    .transfer = script_transfer,
-};
-
-/* A world to replay in, with everything that it needs. */
-struct stage {
-    struct tiny tiny;
-    struct script script;
-    struct wg_training_setup setup;
-    struct wg_training_rules rules;
-    struct wg_training_record record;
-    struct wg_error err;
-    double cost_j[RECURRENCES_MAX], energy_j[RECURRENCES_MAX], time_s[RECURRENCES_MAX];
-    unsigned char arm[RECURRENCES_MAX], limit[RECURRENCES_MAX];
-    float decision_us[8];
-    struct wg_training_case *cases[3];
-};
-
-static const struct wg_batch_step run_8 = {.kind = WG_STEP_RUN, .arm = 0, .limit = WG_LIMIT_BEST};
-static const struct wg_batch_step run_16 = {.kind = WG_STEP_RUN, .arm = 1, .limit = WG_LIMIT_BEST};
-static const struct wg_batch_step run_8_at_200_w = {.kind = WG_STEP_RUN, .arm = 0, .limit = 1};
-static const struct wg_batch_step run_32_at_200_w = {.kind = WG_STEP_RUN, .arm = 1, .limit = 1};
-
-/* The job on GPU toy at eta 0.5, under the script. */
-static struct stage *stage_open(const char *job, const struct wg_batch_step *steps,
-                                size_t step_count, size_t recurrences)
-{
-    struct stage *stage = calloc(1, sizeof *stage);
-    scratch_require(stage != NULL, "stage");
-    tiny_open(&stage->tiny);
-    stage->cases[0] = tiny_case(&stage->tiny, "toy", job);
-    stage->script.steps = steps;
-    stage->script.step_count = step_count;
-    stage->script.stop_after = UINT_MAX;
-    script = &stage->script;
-    stage->setup.training_case = stage->cases[0];
-    stage->setup.ops = &script_ops;
-    stage->rules = (struct wg_training_rules){
-        .eta = 0.5, .survey_s = 2, .concurrency = 1, .recurrences = recurrences};
-    stage->record = (struct wg_training_record){.cost_j = stage->cost_j,
-                                                .energy_j = stage->energy_j,
-                                                .time_s = stage->time_s,
-                                                .arm = stage->arm,
-                                                .limit = stage->limit,
-                                                .decision_us = stage->decision_us,
-                                                .decision_capacity = 8};
-    return stage;
-}
-
-static void stage_close(struct stage *stage)
-{
-    assert_int_equal(stage->script.created, stage->script.destroyed);
-    for (size_t i = 0; i < 3; i++)
-        wg__case_free(stage->cases[i]);
-    tiny_close(&stage->tiny);
-    free(stage);
-    script = NULL;
-}
-
-static void replay(struct stage *stage, uint64_t seed)
-{
-    assert_int_equal(
-        wg__training_replay(&stage->setup, &stage->rules, seed, 7, &stage->record, &stage->err),
-        WG_OK);
-    assert_int_equal(stage->script.open, 0);
-}
-
-/* The fixed policy in place of the script. */
-static void use_fixed(struct stage *stage, size_t arm, int limit)
-{
-    stage->setup.ops = &wg__batch_policy_fixed;
-    stage->setup.options = (struct wg_batch_options){.fixed_arm = arm, .fixed_limit = limit};
-}
+#include "support/training_stage.h"
 
 static void charges_the_first_epoch_of_a_new_batch_size_at_the_mean_over_limits(void **state)
 {
     (void)state;
     struct stage *stage = stage_open("toy", &run_8, 1, 2);
-    replay(stage, 1);
+    stage_replay(stage, 1);
     /* 1600 J and 15 s, then 3 epochs of 10 s at 160 W. */
     check_close(stage->energy_j[0], 1600 + 3 * 1600, 1e-14);
     check_close(stage->time_s[0], 15 + 3 * 10, 1e-14);
@@ -228,7 +36,7 @@ static void tells_the_profile_once(void **state)
         {.kind = WG_STEP_RUN, .arm = 1, .limit = WG_LIMIT_BEST},
     };
     struct stage *stage = stage_open("toy", steps, 2, 4);
-    replay(stage, 1);
+    stage_replay(stage, 1);
     assert_int_equal(stage->script.profile_count, 2);
     assert_int_equal(stage->script.profiled_arm[0], 0);
     check_close(stage->script.profiles[0].epoch_cost_j, 1800, 1e-14);
@@ -246,7 +54,7 @@ static void does_not_profile_at_a_given_limit(void **state)
 {
     (void)state;
     struct stage *stage = stage_open("toy", &run_8_at_200_w, 1, 2);
-    replay(stage, 1);
+    stage_replay(stage, 1);
     assert_int_equal(stage->script.profile_count, 0);
     check_close(stage->cost_j[0], 7200, 1e-14);
     check_close(stage->cost_j[1], 7200, 1e-14);
@@ -258,7 +66,7 @@ static void pays_for_a_failed_attempt_and_goes_on(void **state)
     (void)state;
     const struct wg_batch_step steps[] = {run_32_at_200_w, run_8_at_200_w};
     struct stage *stage = stage_open("hopeless", steps, 2, 1);
-    replay(stage, 1);
+    stage_replay(stage, 1);
     /* 10 epochs of 6 s at 180 W in vain, then 4 of 10 s at 160 W. */
     check_close(stage->cost_j[0], 10 * 1140 + 4 * 1800, 1e-14);
     check_close(stage->energy_j[0], 10 * 1080 + 4 * 1600, 1e-14);
@@ -281,7 +89,7 @@ static void stops_an_attempt_when_the_policy_says_so(void **state)
     struct stage *stage = stage_open("hopeless", steps, 2, 1);
     stage->script.stopped_arm = 1;
     stage->script.stop_after = 2;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     check_close(stage->cost_j[0], 2 * 1140 + 7200, 1e-14);
     assert_int_equal(stage->script.outcomes[0].epochs, 2);
     stage_close(stage);
@@ -289,7 +97,7 @@ static void stops_an_attempt_when_the_policy_says_so(void **state)
     stage = stage_open("hopeless", steps, 2, 1);
     stage->script.stopped_arm = 1;
     stage->script.stop_after = 0;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     check_close(stage->cost_j[0], 7200, 1e-14);
     assert_int_equal(stage->script.outcomes[0].epochs, 0);
     assert_false(stage->script.outcomes[0].reached);
@@ -300,7 +108,7 @@ static void shows_the_metric_that_the_run_has_reached(void **state)
 {
     (void)state;
     struct stage *stage = stage_open("toy", &run_8_at_200_w, 1, 1);
-    replay(stage, 1);
+    stage_replay(stage, 1);
     /* Both runs of batch size 8 are at 0.3 after 2 epochs, and done after 4. */
     assert_int_equal(stage->script.metric_count, 4);
     assert_true(isnan(stage->script.metrics[0]));
@@ -316,7 +124,7 @@ static void gives_up_after_too_many_attempts_and_pays_the_default(void **state)
     struct stage *stage = stage_open("hopeless", &run_32_at_200_w, 1, 1);
     stage->script.stopped_arm = 1;
     stage->script.stop_after = 1;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     check_close(stage->cost_j[0], WG_ATTEMPTS_MAX * 1140 + 7200, 1e-14);
     assert_int_equal(stage->record.attempts, WG_ATTEMPTS_MAX);
     assert_int_equal(stage->record.gave_up, 1);
@@ -331,7 +139,7 @@ static void charges_seconds_per_probed_limit(void **state)
     struct stage *stage = stage_open("toy", &run_8, 1, 2);
     stage->rules.charge = WG_CHARGE_SECONDS;
     stage->rules.probe_s = 2;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     /* 2 s at 80 W and at 160 W: 480 J, 4 s, that is 640 of cost; and 0.1 + 0.2 epochs are done. */
     check_close(stage->cost_j[0], 640 + (4 - 0.3) * 1800, 1e-14);
     check_close(stage->energy_j[0], 480 + (4 - 0.3) * 1600, 1e-14);
@@ -349,7 +157,7 @@ static void charges_a_run_that_ends_while_probing_its_share(void **state)
     struct stage *stage = stage_open("toy", &run_8, 1, 1);
     stage->rules.charge = WG_CHARGE_SECONDS;
     stage->rules.probe_s = 30;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     /* 30 s a limit make 1.5 + 3 epochs, more than the 4 that are needed. */
     check_close(stage->energy_j[0], 4 / 4.5 * (30 * 80 + 30 * 160), 1e-14);
     check_close(stage->time_s[0], 4 / 4.5 * 60, 1e-14);
@@ -365,7 +173,7 @@ static void probes_with_noise_that_depends_on_the_seed(void **state)
         stage->rules.charge = WG_CHARGE_SECONDS;
         stage->rules.probe_s = 2;
         stage->rules.probe_noise = 0.01;
-        replay(stage, seed);
+        stage_replay(stage, seed);
         costs[seed - 1] = stage->script.profiles[0].epoch_cost_j;
         check_close(costs[seed - 1], 1800, 0.08);
         stage_close(stage);
@@ -380,7 +188,7 @@ static void charges_surveys(void **state)
     const struct wg_batch_step steps[] = {
         {.kind = WG_STEP_SURVEY, .arm = 1}, {.kind = WG_STEP_SURVEY, .arm = 2}, run_8_at_200_w};
     struct stage *stage = stage_open("toy", steps, 3, 1);
-    replay(stage, 1);
+    stage_replay(stage, 1);
     /* 2 s at 150 W and at 180 W, the largest limit: (300 + 400) / 2 and (360 + 400) / 2. */
     assert_int_equal(stage->script.survey_count, 2);
     check_close(stage->script.survey_cost_j[0], 1400, 1e-14);
@@ -399,7 +207,7 @@ static void a_job_that_drifts_costs_what_it_has_become(void **state)
     stage->cases[1] = tiny_case(&stage->tiny, "toy", "toy-slow");
     stage->setup.drifted = stage->cases[1];
     stage->rules.drift_at = 2;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     check_close(stage->cost_j[0], 2300 + 3 * 1800, 1e-14);
     check_close(stage->cost_j[1], 7200, 1e-14);
     /* Twice the seconds per epoch. The best limit is the same, so it is not searched anew, but the
@@ -418,7 +226,7 @@ static void learns_on_another_gpu_first(void **state)
     stage->cases[2] = tiny_case(&stage->tiny, "tiny", "toy-16"); /* batch sizes 16 and 32 */
     stage->setup.warm = stage->cases[2];
     stage->setup.warm_recurrences = 3;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     assert_int_equal(stage->script.created, 2);
     assert_int_equal(stage->script.transfers, 1);
     assert_int_equal(stage->script.arm_of_source[0], 1);
@@ -435,7 +243,7 @@ static void keeps_several_runs_in_flight(void **state)
     (void)state;
     struct stage *stage = stage_open("toy", &run_8_at_200_w, 1, 500);
     stage->rules.concurrency = 4;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     for (size_t i = 0; i < 500; i++)
         check_close(stage->cost_j[i], 7200, 1e-14);
     assert_int_equal(stage->record.attempts, 500);
@@ -452,7 +260,7 @@ static void retries_and_gives_up_in_flight_too(void **state)
     stage->rules.concurrency = 3;
     stage->script.stopped_arm = 1;
     stage->script.stop_after = 2;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     for (size_t i = 0; i < 5; i++)
         check_close(stage->cost_j[i], WG_ATTEMPTS_MAX * 2 * 1140 + 7200, 1e-14);
     assert_int_equal(stage->record.gave_up, 5);
@@ -472,13 +280,13 @@ static void every_policy_meets_the_same_luck(void **state)
     struct stage *one = stage_open("toy", steps, 3, 50);
     one->script.stopped_arm = 2;
     one->script.stop_after = 0;
-    replay(one, 1);
+    stage_replay(one, 1);
     double costs[50];
     memcpy(costs, one->cost_j, sizeof costs);
     stage_close(one);
     struct stage *other = stage_open("toy", steps, 3, 50);
     use_fixed(other, 1, 0);
-    replay(other, 1);
+    stage_replay(other, 1);
     size_t three = 0;
     for (size_t i = 1; i < 50; i++) { /* the first recurrence was a second attempt */
         check_close(costs[i], other->cost_j[i], 1e-14);
@@ -514,7 +322,7 @@ static void the_mean_of_many_recurrences_is_what_is_expected(void **state)
     wg__training_costs(stage->cases[0], 0.5, &costs);
     for (size_t arm = 0; arm < 3; arm++) {
         use_fixed(stage, arm, 1);
-        replay(stage, 1);
+        stage_replay(stage, 1);
         const struct wg_training_bill expected =
             wg__training_expected(stage->cases[0], &costs, 0.5, arm, 1);
         double cost_j = 0, energy_j = 0, time_s = 0;
@@ -537,7 +345,7 @@ static void keeps_as_many_decision_times_as_there_is_room_for(void **state)
     (void)state;
     struct stage *stage = stage_open("toy", &run_8_at_200_w, 1, 20);
     stage->record.decision_capacity = 3;
-    replay(stage, 1);
+    stage_replay(stage, 1);
     assert_int_equal(stage->record.decisions, 20);
     for (size_t i = 0; i < 3; i++)
         assert_true(stage->decision_us[i] > 0 && stage->decision_us[i] < 1e7F);
