@@ -2,8 +2,8 @@
  *
  * Notices that a stream of surprises is no longer centred: a two-sided CUSUM (Page, 1954).
  *
- * Each surprise is a standardised residual, clipped so that one outlier cannot raise the alarm alone. The
- * sums grow by what exceeds an allowance and are reset by the alarm.
+ * Each surprise is a standardised residual, clipped so that one outlier cannot raise the alarm
+ * alone. The sums grow by what exceeds an allowance and are reset by the alarm.
  *
  * Threads: one at a time; no memory of its own.
  */

@@ -2,15 +2,16 @@
  *
  * The posterior of the epochs curve: see epochs_model.h for the model.
  *
- * Per arm with data, precision w_i and mean ybar_i of its observations give v_i = tau^2 + 1/w_i. Per
- * hypothesis the level is Gaussian with precision W = 1/s_e^2 + sum 1/v_i, and the evidence is closed:
+ * Per arm with data, precision w_i and mean ybar_i of its observations give v_i = tau^2 + 1/w_i.
+ * Per hypothesis the level is Gaussian with precision W = 1/s_e^2 + sum 1/v_i, and the evidence is
+ * closed:
  *
  *     ln p(data | h) = -1/2 (sum (ybar_i - S_hi)^2 / v_i - B^2 / W) - 1/2 ln W + const
  *
- * The evidence is tempered (power kappa < 1) because the curve family is only nearly right: with full
- * weight two lucky runs can exclude the truth for good. Noise between runs of one arm is estimated from
- * successive differences (von Neumann), which a slow drift does not inflate. A censored run is taken as a
- * wide observation a little above the epochs that it did.
+ * The evidence is tempered (power kappa < 1) because the curve family is only nearly right: with
+ * full weight two lucky runs can exclude the truth for good. Noise between runs of one arm is
+ * estimated from successive differences (von Neumann), which a slow drift does not inflate. A
+ * censored run is taken as a wide observation a little above the epochs that it did.
  *
  * Threads: pure, any thread.
  */
@@ -59,8 +60,7 @@ enum wg_code wg__epochs_model_init(struct wg_epochs_model *model, const struct w
         model->x[i] = log2(job->batch_size[i] / job->batch_size[job->default_arm]);
     model->hypothesis_count = fill_grid(model);
     const size_t hypotheses = model->hypothesis_count;
-    model->shape = wg__alloc_zeroed(hypotheses * (model->arm_count + 3),
-                                    sizeof *model->shape);
+    model->shape = wg__alloc_zeroed(hypotheses * (model->arm_count + 3), sizeof *model->shape);
     if (!model->shape)
         return wg__fail(err, WG_ENOMEM, "out of memory");
     model->log_prior = model->shape + hypotheses * model->arm_count;
@@ -81,8 +81,8 @@ void wg__epochs_model_fini(struct wg_epochs_model *model)
     *model = (struct wg_epochs_model){0};
 }
 
-/* The variance between runs, from successive successes on the same arm. What all arms say together is
- * shrunk to the prior's, and what one arm says to that. */
+/* The variance between runs, from successive successes on the same arm. What all arms say together
+ * is shrunk to the prior's, and what one arm says to that. */
 static void estimate_noise(struct wg_epochs_model *model,
                            const struct wg_epochs_observation *observations, size_t count)
 {
@@ -153,7 +153,10 @@ static double weigh_curves(struct wg_epochs_model *model)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
     const size_t arms = model->arm_count;
-    const double tau2 = c->deviation_sd * c->deviation_sd;
+    double runs = 0;
+    for (size_t i = 0; i < arms; i++)
+        runs += model->success_count[i];
+    const double tau2 = c->deviation_sd * c->deviation_sd * (1 + runs * c->deviation_growth);
     const double level_precision = 1 / (c->level_sd * c->level_sd);
     double inverse_v[WG_ARMS_MAX], precision = level_precision, largest = -INFINITY;
     for (size_t i = 0; i < arms; i++) {
@@ -234,7 +237,8 @@ void wg__epochs_model_remember_shape(struct wg_epochs_model *model, double trust
         model->log_prior[h] -= largest;
 }
 
-/* A random permutation of the strata, cheap enough to have one per arm: Latin hypercube sampling. */
+/* A random permutation of the strata, cheap enough to have one per arm: Latin hypercube sampling.
+ */
 struct lattice {
     uint32_t multiplier; /* odd */
     uint32_t offset;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of the wattgov policy and what they share. See policy_wattgov.c for how they work together.
+ * The parts of the wattgov policy and what they share. See policy_wattgov.c for how they work
+ * together.
  *
  *   policy_wattgov.c   the ask/tell flow: what is known, which step comes next
  *   epochs_model.c     epochs to target over the batch size, one curve for all arms
@@ -32,8 +33,9 @@ struct wg_arm_cost {
     bool is_profiled;
     bool is_surveyed;
     struct wg_batch_profile profile;
-    double surveyed_j; /* per epoch at the largest limit */
-    double epoch_j;    /* best estimate at its best limit: from wg__governor_update_costs */
+    double surveyed_j;  /* per epoch at the largest limit */
+    double elsewhere_j; /* per epoch on the GPU that knowledge came from; 0: none */
+    double epoch_j;     /* best estimate at its best limit: from wg__governor_update_costs */
 };
 
 /* A run in flight. */
@@ -43,8 +45,8 @@ struct wg_flight {
     size_t arm;
     uint64_t ticket;
     uint64_t recurrence;
-    unsigned stop_epochs;      /* may do so many */
-    uint64_t stop_version;     /* of the knowledge that `stop_epochs` rests on */
+    unsigned stop_epochs;  /* may do so many */
+    uint64_t stop_version; /* of the knowledge that `stop_epochs` rests on */
     double log2_guess; /* of the epochs that it needs, from its learning curve when that ended it */
     struct wg_learning_curve curve;
 };
@@ -66,7 +68,8 @@ struct wg_governor {
     unsigned failures_after_success[WG_ARMS_MAX];
     size_t success_count;
     size_t completed; /* recurrences that reached the target */
-    double spent_j;   /* on everything so far */
+    double explored; /* recurrences so far for the schedule of exploration; a change sets it back */
+    double spent_j;  /* on everything so far */
     size_t default_failures;
 
     struct wg_arm_cost cost[WG_ARMS_MAX];
@@ -79,8 +82,8 @@ struct wg_governor {
     struct wg_epochs_model model;
     uint64_t version;
     uint64_t model_version;
-    size_t incumbent;                  /* least expected cost among the arms with a success */
-    double expected_j[WG_ARMS_MAX];    /* expected cost of a run to the target */
+    size_t incumbent;               /* least expected cost among the arms with a success */
+    double expected_j[WG_ARMS_MAX]; /* expected cost of a run to the target */
     double incumbent_j;
 
     struct wg_change_detector detector;
@@ -91,7 +94,7 @@ struct wg_governor {
     struct wg_flight flights[WG_IN_FLIGHT_MAX];
     struct wg_failure failures[WG_IN_FLIGHT_MAX];
 
-    double *draws;   /* scratch of the choice: WG_EPOCHS_DRAWS x arms */
+    double *draws; /* scratch of the choice: WG_EPOCHS_DRAWS x arms */
 };
 
 /* governor_costs.c */
@@ -108,8 +111,8 @@ void wg__governor_refresh(struct wg_governor *governor);
 /* governor_choice.c: the arm to run next; `excluded` has a bit per arm that must not be taken. */
 size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng);
 
-/* governor_stop.c: the stop bound of a trial of `arm` in epochs, and the expected cost above an incumbent's
- * run that the trial under this bound has (J); `price_out` may be NULL. */
+/* governor_stop.c: the stop bound of a trial of `arm` in epochs, and the expected cost above an
+ * incumbent's run that the trial under this bound has (J); `price_out` may be NULL. */
 unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm,
                                   double *price_out);
 

@@ -2,14 +2,17 @@
  *
  * Which arm to run next: variance-based information-directed sampling under a guard.
  *
- * Whole cost curves are drawn from the posterior. Each arm has an expected regret Delta (its mean cost above
- * the mean of the least) and an information gain g: how much knowing which arm is best moves this arm's
- * expected cost, Var_{a*}(E[C_i | a*]), scaled by how much one noisy run would tell. The arm with the least
- * Delta^2 / g is run (Russo and Van Roy, "Learning to Optimize via Information-Directed Sampling",
- * 2018). It needs no horizon, and it never plays an arm that can neither be best nor teach.
+ * Whole cost curves are drawn from the posterior. Each arm has an expected regret Delta (its mean
+ * cost above the mean of the least) and an information gain g: how much knowing which arm is best
+ * moves this arm's expected cost, Var_{a*}(E[C_i | a*]), scaled by how much one noisy run would
+ * tell. The arm with the least Delta^2 / g is run (Russo and Van Roy, "Learning to Optimize via
+ * Information-Directed Sampling", 2018). It never plays an arm that can neither be best nor teach.
+ * Left alone it explores at a nearly constant rate, which costs more than it finds once the best
+ * few arms are known; so the chance to explore becomes rarer with the number of recurrences,
+ * without ever ending.
  *
- * The guard keeps the promise to the user: a trial must fit into a debt against always running the default,
- * which grows slowly with the number of recurrences.
+ * The guard keeps the promise to the user: a trial must fit into a debt against always running the
+ * default, which grows slowly with the number of recurrences.
  *
  * Threads: one at a time; works in the governor's scratch memory.
  */
@@ -44,14 +47,14 @@ static struct pricing price_arm(const struct wg_governor *governor, size_t i)
         .noise_sd = sqrt(variance),
         .mean_factor = exp(0.5 * M_LN2 * M_LN2 * variance),
         .fails = wg__governor_failure_share(governor, i),
-        .failed_j = governor->cost[i].epoch_j * governor->model.failure_epochs[i] +
-                    governor->incumbent_j,
+        .failed_j =
+            governor->cost[i].epoch_j * governor->model.failure_epochs[i] + governor->incumbent_j,
     };
 }
 
-/* The cost of reaching the target at arm `i` whose curve is at `y`: a run that fails to reach it within
- * the job's epochs is paid for and followed by the incumbent's; none costs more than the cap, because it
- * would be stopped. */
+/* The cost of reaching the target at arm `i` whose curve is at `y`: a run that fails to reach it
+ * within the job's epochs is paid for and followed by the incumbent's; none costs more than the
+ * cap, because it would be stopped. */
 static double draw_cost_j(const struct wg_governor *governor, size_t i, double y,
                           const struct pricing *pricing)
 {
@@ -86,8 +89,7 @@ static void take_draws(struct wg_governor *governor, struct wg_rng *rng, struct 
                 best = i;
         }
         tally->mean_least += cost_j[best];
-        if (cost_j[governor->incumbent] <=
-            (1 + wg__governor_constants.tie_share) * cost_j[best])
+        if (cost_j[governor->incumbent] <= (1 + wg__governor_constants.tie_share) * cost_j[best])
             best = governor->incumbent;
         tally->times_best[best]++;
         for (size_t i = 0; i < arms; i++) {
@@ -110,15 +112,15 @@ static double information(const struct wg_governor *governor, const struct tally
 {
     double gain = 0;
     for (size_t best = 0; best < governor->job.arm_count; best++) {
-        if (tally->times_best[best] == 0)
+        if ((double)tally->times_best[best] < wg__governor_constants.least_best_draws)
             continue;
         const double count = (double)tally->times_best[best];
         const double shift = tally->mean_when_best[best][arm] / count - tally->mean[arm];
         gain += count / (double)tally->draws * shift * shift;
     }
     const double mean = tally->mean[arm];
-    const double noise = M_LN2 * M_LN2 * governor->model.noise_variance[arm] * mean * mean *
-                         (1 + (double)pending);
+    const double noise =
+        M_LN2 * M_LN2 * governor->model.noise_variance[arm] * mean * mean * (1 + (double)pending);
     return gain * tally->variance[arm] / fmax(tally->variance[arm] + noise, 1e-300);
 }
 
@@ -143,16 +145,33 @@ static bool is_allowed(const struct wg_governor *governor, size_t arm)
         default_j *= of_default->profile.epoch_cost_max_limit_j / of_default->profile.epoch_cost_j;
     double price_j;
     (void)wg__governor_stop_epochs(governor, arm, &price_j);
-    const double bill_j = governor->spent_j + fmax(price_j + governor->incumbent_j,
-                                                   governor->expected_j[arm]);
+    const double bill_j =
+        governor->spent_j + fmax(price_j + governor->incumbent_j, governor->expected_j[arm]);
     const double done = (double)governor->completed + (double)governor->in_flight;
     return bill_j + (double)governor->in_flight * governor->incumbent_j <=
            (done + 1 + c->debt_runs + c->debt_per_run * done) * default_j;
 }
 
+/* How many of the first `runs` recurrences may explore: all of the first few, then a share that
+ * falls as 1/n, so that the number grows for ever but only with the logarithm. */
+static double exploring_runs(double runs)
+{
+    const struct wg_governor_constants *c = &wg__governor_constants;
+    const double later = fmax(0, runs - c->explore_first);
+    return floor(fmin(runs, c->explore_first) + c->explore_later * log1p(later / c->explore_later));
+}
+
+static bool is_exploring(const struct wg_governor *governor)
+{
+    const double runs = governor->explored;
+    return runs < 1 || exploring_runs(runs) > exploring_runs(runs - 1);
+}
+
 size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
+    if (!is_exploring(governor))
+        return governor->incumbent;
     struct tally tally;
     take_draws(governor, rng, &tally);
     size_t best = governor->incumbent;
@@ -164,7 +183,7 @@ size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng)
         regret += c->first_use_weight * wg__governor_premium_j(governor, i);
         regret = fmax(regret, 0);
         const double gain = information(governor, &tally, i, pending_on(governor, i));
-        const double ratio = gain > 0 ? pow(regret, c->ids_power) / gain : INFINITY;
+        const double ratio = gain > 0 ? pow(regret, c->ids_power) / gain : (double)INFINITY;
         if (!(ratio < best_ratio) || !is_allowed(governor, i))
             continue;
         best_ratio = ratio;

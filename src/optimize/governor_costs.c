@@ -2,11 +2,11 @@
  *
  * Cost per epoch of every arm, and which arms to survey.
  *
- * A survey trains a few seconds at the largest limit; what its best limit would save is taken from the
- * arms whose limits have been profiled (the geometric mean of their savings: neighbours share it). An
- * arm without a survey is interpolated: ln cost is linear in log2 b between surveyed arms; below the
- * smallest one it rises by `slope_below` per octave, as launch overheads take over; above the largest it
- * is flat.
+ * A survey trains a few seconds at the largest limit; what its best limit would save is taken from
+ * the arms whose limits have been profiled (the geometric mean of their savings: neighbours share
+ * it). An arm without a survey is interpolated: ln cost is linear in log2 b between surveyed arms;
+ * below the smallest one it rises by `slope_below` per octave, as launch overheads take over; above
+ * the largest it is flat.
  *
  * Threads: one at a time.
  */
@@ -34,43 +34,97 @@ static bool is_known(const struct wg_arm_cost *cost)
     return cost->is_profiled || cost->is_surveyed;
 }
 
-static double interpolate(const struct wg_governor *governor, size_t arm)
+/* The known arms next to `arm` on either side; SIZE_MAX: none. */
+struct neighbours {
+    size_t below, above;
+};
+
+static struct neighbours find_neighbours(const bool *is_known_arm, size_t count, size_t arm)
 {
-    const double *x = governor->model.x;
-    size_t below = SIZE_MAX, above = SIZE_MAX;
-    for (size_t i = 0; i < governor->job.arm_count; i++) {
-        if (!is_known(&governor->cost[i]))
+    struct neighbours found = {SIZE_MAX, SIZE_MAX};
+    for (size_t i = 0; i < count; i++) {
+        if (!is_known_arm[i])
             continue;
         if (i < arm)
-            below = i;
-        if (i > arm && above == SIZE_MAX)
-            above = i;
+            found.below = i;
+        if (i > arm && found.above == SIZE_MAX)
+            found.above = i;
     }
-    const double slope_below = wg__governor_constants.slope_below;
-    if (below == SIZE_MAX && above == SIZE_MAX)
-        return 1; /* nothing is known yet: all arms alike */
-    if (below == SIZE_MAX)
-        return governor->cost[above].epoch_j * exp(slope_below * (x[above] - x[arm]));
-    if (above == SIZE_MAX)
-        return governor->cost[below].epoch_j;
+    return found;
+}
+
+/* Linear in log2 b between two arms' logarithms. */
+static double between(const struct wg_governor *governor, size_t below, size_t above, size_t arm,
+                      double ln_below, double ln_above)
+{
+    const double *x = governor->model.x;
     const double share = (x[arm] - x[below]) / (x[above] - x[below]);
-    return exp((1 - share) * log(governor->cost[below].epoch_j) +
-               share * log(governor->cost[above].epoch_j));
+    return exp((1 - share) * ln_below + share * ln_above);
+}
+
+static double ln_ratio_to_elsewhere(const struct wg_governor *governor, size_t arm)
+{
+    return log(governor->cost[arm].epoch_j / governor->cost[arm].elsewhere_j);
+}
+
+/* Arms whose cost is known on another GPU: that cost, times what known arms cost here relative to
+ * there. */
+static void scale_from_elsewhere(struct wg_governor *governor, bool *is_known_arm)
+{
+    const size_t arms = governor->job.arm_count;
+    bool has_ratio[WG_ARMS_MAX];
+    for (size_t i = 0; i < arms; i++)
+        has_ratio[i] = is_known_arm[i] && governor->cost[i].elsewhere_j > 0;
+    for (size_t i = 0; i < arms; i++) {
+        if (is_known_arm[i] || !(governor->cost[i].elsewhere_j > 0))
+            continue;
+        const struct neighbours n = find_neighbours(has_ratio, arms, i);
+        if (n.below == SIZE_MAX && n.above == SIZE_MAX)
+            continue;
+        const double ratio =
+            n.below == SIZE_MAX ? exp(ln_ratio_to_elsewhere(governor, n.above))
+            : n.above == SIZE_MAX
+                ? exp(ln_ratio_to_elsewhere(governor, n.below))
+                : between(governor, n.below, n.above, i, ln_ratio_to_elsewhere(governor, n.below),
+                          ln_ratio_to_elsewhere(governor, n.above));
+        governor->cost[i].epoch_j = governor->cost[i].elsewhere_j * ratio;
+        is_known_arm[i] = true;
+    }
+}
+
+static double interpolate(const struct wg_governor *governor, const bool *is_known_arm, size_t arm)
+{
+    const struct wg_arm_cost *cost = governor->cost;
+    const double *x = governor->model.x;
+    const struct neighbours n = find_neighbours(is_known_arm, governor->job.arm_count, arm);
+    if (n.below == SIZE_MAX && n.above == SIZE_MAX)
+        return 1; /* nothing is known yet: all arms alike */
+    if (n.below == SIZE_MAX)
+        return cost[n.above].epoch_j *
+               exp(wg__governor_constants.slope_below * (x[n.above] - x[arm]));
+    if (n.above == SIZE_MAX)
+        return cost[n.below].epoch_j;
+    return between(governor, n.below, n.above, arm, log(cost[n.below].epoch_j),
+                   log(cost[n.above].epoch_j));
 }
 
 void wg__governor_update_costs(struct wg_governor *governor)
 {
     const double saving = exp(mean_log_saving(governor));
-    for (size_t i = 0; i < governor->job.arm_count; i++) {
+    const size_t arms = governor->job.arm_count;
+    bool is_known_arm[WG_ARMS_MAX];
+    for (size_t i = 0; i < arms; i++) {
         struct wg_arm_cost *cost = &governor->cost[i];
+        is_known_arm[i] = is_known(cost);
         if (cost->is_profiled)
             cost->epoch_j = cost->profile.epoch_cost_j;
         else if (cost->is_surveyed)
             cost->epoch_j = cost->surveyed_j * saving;
     }
-    for (size_t i = 0; i < governor->job.arm_count; i++)
-        if (!is_known(&governor->cost[i]))
-            governor->cost[i].epoch_j = interpolate(governor, i);
+    scale_from_elsewhere(governor, is_known_arm);
+    for (size_t i = 0; i < arms; i++)
+        if (!is_known_arm[i])
+            governor->cost[i].epoch_j = interpolate(governor, is_known_arm, i);
 }
 
 /* The unsurveyed arm that fills the widest gap between surveyed ones; gaps below the default count
@@ -96,40 +150,52 @@ static size_t widest_gap(const struct wg_governor *governor, uint64_t taken)
     return best;
 }
 
-/* Which arms to survey, once the first survey has shown what one costs. */
-static void plan_surveys(struct wg_governor *governor)
+/* With knowledge from another GPU: the arms that may be the best here. */
+static uint64_t plan_of_transfer(const struct wg_governor *governor, uint64_t known)
+{
+    double least_j = INFINITY;
+    for (size_t i = 0; i < governor->job.arm_count; i++)
+        least_j = fmin(least_j, governor->expected_j[i]);
+    uint64_t plan = 0;
+    for (size_t i = 0; i < governor->job.arm_count; i++)
+        if (governor->expected_j[i] <= wg__governor_constants.transfer_reach * least_j)
+            plan |= UINT64_C(1) << i;
+    return plan & ~known;
+}
+
+/* In budget: all arms, or the largest, the default's neighbours and the widest gaps between. */
+static uint64_t plan_of_start(const struct wg_governor *governor, uint64_t known)
 {
     const size_t arms = governor->job.arm_count, default_arm = governor->job.default_arm;
-    uint64_t taken = 0;
-    for (size_t i = 0; i < arms; i++)
-        if (is_known(&governor->cost[i]))
-            taken |= UINT64_C(1) << i;
-    const double budget_j = wg__governor_constants.survey_share * governor->first_run_j;
-    /* Transferred knowledge makes every arm a candidate at once, so all their costs are wanted. */
-    const bool wants_all = governor->first_run_j <= 0 ||
-                           (double)(arms - 1) * governor->survey_paid_j <= budget_j;
-    size_t allowed = arms;
-    if (!wants_all) {
-        const double affordable = budget_j / governor->survey_paid_j;
-        allowed = affordable > 2 ? (size_t)affordable : 2;
-    }
+    const double affordable =
+        wg__governor_constants.survey_share * governor->first_run_j / governor->survey_paid_j;
+    const size_t allowed = (double)(arms - 1) <= affordable ? arms
+                           : affordable > 2                 ? (size_t)affordable
+                                                            : 2;
     uint64_t plan = 0;
     const size_t wanted[] = {arms - 1, default_arm + 1, default_arm > 0 ? default_arm - 1 : arms};
     size_t count = 1; /* the first survey has been done */
-    for (size_t i = 0; i < 3 && count < allowed; i++)
-        if (wanted[i] < arms && !(taken >> wanted[i] & 1)) {
-            plan |= UINT64_C(1) << wanted[i];
-            taken |= UINT64_C(1) << wanted[i];
-            count++;
-        }
-    for (; count < allowed; count++) {
-        const size_t arm = widest_gap(governor, taken);
+    for (size_t i = 0; count < allowed; i++) {
+        const size_t arm = i < 3 ? wanted[i] : widest_gap(governor, known | plan);
         if (arm == SIZE_MAX)
             break;
+        if (arm >= arms || ((known | plan) >> arm & 1))
+            continue;
         plan |= UINT64_C(1) << arm;
-        taken |= UINT64_C(1) << arm;
+        count++;
     }
-    governor->survey_plan = plan;
+    return plan;
+}
+
+/* Which arms to survey, once the first survey has shown what one costs. */
+static void plan_surveys(struct wg_governor *governor)
+{
+    uint64_t known = 0;
+    for (size_t i = 0; i < governor->job.arm_count; i++)
+        if (is_known(&governor->cost[i]))
+            known |= UINT64_C(1) << i;
+    governor->survey_plan = governor->first_run_j > 0 ? plan_of_start(governor, known)
+                                                      : plan_of_transfer(governor, known);
     governor->has_survey_plan = true;
 }
 

@@ -2,15 +2,15 @@
  *
  * How long a trial may run: a bound on its epochs from its cost, and a check of its learning curve.
  *
- * A trial of arm i that is stopped after k epochs has cost c k and is followed by a run of the incumbent,
- * which costs F. With lognormal epochs N and a chance pd that the arm never reaches the target ("doomed"),
- * the expected cost above the incumbent's run is
+ * A trial of arm i that is stopped after k epochs has cost c k and is followed by a run of the
+ * incumbent, which costs F. With lognormal epochs N and a chance pd that the arm never reaches the
+ * target ("doomed"), the expected cost above the incumbent's run is
  *
  *     (1 - pd) (c E min(N, k) + P(N > k) F) + pd (c k + F) - F
  *
- * and the bound is the k that makes it least. Sunk cost does not enter, unlike in a fixed multiple of the
- * best cost so far. The bound never falls below what 1.15 incumbents cost, so that a trial that is as
- * good as the incumbent is not cut by noise.
+ * and the bound is the k that makes it least. Sunk cost does not enter, unlike in a fixed multiple
+ * of the best cost so far. The bound never falls below what 1.15 incumbents cost, so that a trial
+ * that is as good as the incumbent is not cut by noise.
  *
  * Threads: one at a time.
  */
@@ -30,8 +30,7 @@ struct epochs_law {
 static double mean_min(const struct epochs_law *law, double k)
 {
     const double z = (log(k) - law->mean_ln) / law->sd_ln;
-    return exp(law->mean_ln + 0.5 * law->sd_ln * law->sd_ln) *
-               wg__normal_cdf(z - law->sd_ln) +
+    return exp(law->mean_ln + 0.5 * law->sd_ln * law->sd_ln) * wg__normal_cdf(z - law->sd_ln) +
            k * wg__normal_cdf(-z);
 }
 

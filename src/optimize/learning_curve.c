@@ -2,7 +2,8 @@
  *
  * Forecasts from learning curves: see learning_curve.h for the idea.
  *
- * Each finished run gives one forecast; the median of them counts, since one odd run must not stop others.
+ * Each finished run gives one forecast; the median of them counts, since one odd run must not stop
+ * others.
  *
  * Threads: one at a time.
  */
@@ -19,12 +20,11 @@ static bool is_better(bool higher_is_better, double a, double b)
     return higher_is_better ? a > b : a < b;
 }
 
-void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better,
-                             unsigned epoch, double metric)
+void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better, unsigned epoch,
+                             double metric)
 {
-    if (isnan(metric) ||
-        (curve->count > 0 &&
-         !is_better(higher_is_better, metric, curve->points[curve->count - 1].metric)))
+    if (isnan(metric) || (curve->count > 0 && !is_better(higher_is_better, metric,
+                                                         curve->points[curve->count - 1].metric)))
         return;
     if (curve->count == WG_CURVE_POINTS_MAX) {
         for (size_t i = 0; 2 * i + 1 < WG_CURVE_POINTS_MAX; i++)
@@ -36,8 +36,8 @@ void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_bet
     curve->count++;
 }
 
-/* The epoch at which `curve` had reached `metric`, 0 when it never did; `*next_out` is the epoch of its
- * first point that is better than `metric`, 0 when there is none. */
+/* The epoch at which `curve` had reached `metric`, 0 when it never did; `*next_out` is the epoch of
+ * its first point that is better than `metric`, 0 when there is none. */
 static unsigned epoch_of(const struct wg_learning_curve *curve, bool higher_is_better,
                          double metric, unsigned *next_out)
 {
@@ -55,8 +55,8 @@ static unsigned epoch_of(const struct wg_learning_curve *curve, bool higher_is_b
     return reached;
 }
 
-/* The forecast of one finished run: log2 of the epochs in all, and the share of its own way at which it
- * was where the other is now. */
+/* The forecast of one finished run: log2 of the epochs in all, and the share of its own way at
+ * which it was where the other is now. */
 static bool forecast_by(const struct wg_learning_curve *known, unsigned total_epochs,
                         bool higher_is_better, const struct wg_learning_curve *curve,
                         unsigned epochs_done, double *log2_out, double *share_out)
@@ -118,8 +118,8 @@ bool wg__curve_book_forecast(const struct wg_learning_curve_book *book,
 }
 
 /* Forecasts a finished run from each of its points, as if it were still running. */
-static void learn_errors(struct wg_learning_curve_book *book,
-                         const struct wg_learning_curve *curve, unsigned total_epochs)
+static void learn_errors(struct wg_learning_curve_book *book, const struct wg_learning_curve *curve,
+                         unsigned total_epochs)
 {
     struct wg_learning_curve so_far = {0};
     for (size_t i = 0; i + 1 < curve->count; i++) {
@@ -145,4 +145,3 @@ void wg__curve_book_add(struct wg_learning_curve_book *book, const struct wg_lea
     if (book->count < WG_CURVES_MAX)
         book->count++;
 }
-

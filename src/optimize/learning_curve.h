@@ -2,12 +2,13 @@
  *
  * Predicting a run's epochs to target from how its metric has risen so far.
  *
- * A finished run is kept as a curve: at which epoch it first reached each value of the metric. A running
- * one that needed t epochs to a value v, where a finished one needed t_r(v) of its T_r, is expected to need
- * t T_r / t_r(v) in all; and as long as it has not reached the next value, at least its epochs so far scaled
- * likewise. How far such forecasts are off is learned, too: each run that reaches its target is first forecast
- * from every point of its curve by the runs before it, and the squared errors are kept by how far along it
- * was. A job whose curves say nothing thus gets forecasts that say nothing.
+ * A finished run is kept as a curve: at which epoch it first reached each value of the metric. A
+ * running one that needed t epochs to a value v, where a finished one needed t_r(v) of its T_r, is
+ * expected to need t T_r / t_r(v) in all; and as long as it has not reached the next value, at
+ * least its epochs so far scaled likewise. How far such forecasts are off is learned, too: each run
+ * that reaches its target is first forecast from every point of its curve by the runs before it,
+ * and the squared errors are kept by how far along it was. A job whose curves say nothing thus gets
+ * forecasts that say nothing.
  *
  * Owns: a book holds its curves by value.    Threads: one at a time.
  */
@@ -19,7 +20,8 @@
 
 enum { WG_CURVE_POINTS_MAX = 32, WG_CURVES_MAX = 8, WG_CURVE_STAGES = 4 };
 
-/* Improvements of the metric, in order. When it is full every other point goes, so long curves coarsen. */
+/* Improvements of the metric, in order. When it is full every other point goes, so long curves
+ * coarsen. */
 struct wg_learning_curve {
     size_t count;
     struct {
@@ -40,8 +42,8 @@ struct wg_learning_curve_book {
 };
 
 /* Takes the metric after `epoch` epochs; ignored unless it is an improvement (NaN is ignored). */
-void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better,
-                             unsigned epoch, double metric);
+void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better, unsigned epoch,
+                             double metric);
 
 /* Adds the curve of a run that reached its target after `total_epochs`. */
 void wg__curve_book_add(struct wg_learning_curve_book *book, const struct wg_learning_curve *curve,

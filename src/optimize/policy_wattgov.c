@@ -3,24 +3,24 @@
  * The policy `wattgov`: learns a recurring job's cheapest batch size from few runs.
  *
  * What makes it cheaper than two pruning sweeps and a bandit (policy_zeus.c):
- *   - all arms share one curve of epochs over the batch size (epochs_model.c), so a run at one batch
- *     size says something about every other one;
+ *   - all arms share one curve of epochs over the batch size (epochs_model.c), so a run at one
+ * batch size says something about every other one;
  *   - the other factor, cost per epoch, is bought for a few seconds per arm (governor_costs.c);
- *   - the next arm is the one that pays its regret with what it teaches (governor_choice.c), under a guard
- *     against costing more than the user's default would have;
- *   - a trial is stopped where its expected bill is least, or when its learning curve says that it is
- *     hopeless (governor_stop.c);
+ *   - the next arm is the one that pays its regret with what it teaches (governor_choice.c), under
+ * a guard against costing more than the user's default would have;
+ *   - a trial is stopped where its expected bill is least, or when its learning curve says that it
+ * is hopeless (governor_stop.c);
  *   - runs in flight count as observed at their expected values, so several can explore at once;
- *   - a job that changes is noticed by its surprises (change_detector.c), and the shape that was learned
- *     stays as a prior;
+ *   - a job that changes is noticed by its surprises (change_detector.c), and the shape that was
+ * learned stays as a prior;
  *   - epochs do not depend on the GPU, so another GPU type starts from the same observations.
  *
  * The flow of `ask`, first match wins:
  *
- *     nothing reached the target yet        the default (with others in flight: its neighbours, too)
- *     the first surveys are not done        SURVEY
- *     a retry                               the cheapest proven arm that did not fail in this recurrence
- *     otherwise                             the choice; SURVEY it first if its cost is unknown
+ *     nothing reached the target yet        the default (with others in flight: its neighbours,
+ * too) the first surveys are not done        SURVEY a retry                               the
+ * cheapest proven arm that did not fail in this recurrence otherwise the choice; SURVEY it first if
+ * its cost is unknown
  *
  * Owns: one block, the model's tables and the scratch of the choice.    Threads: one at a time.
  */
@@ -64,8 +64,7 @@ static enum wg_code create(struct wg_batch_policy **out, const struct wg_batch_j
     governor->curves.higher_is_better = job->higher_is_better;
     wg__change_detector_init(&governor->detector, wg__governor_constants.drift_allowance,
                              wg__governor_constants.drift_threshold);
-    governor->draws =
-        wg__alloc_zeroed(WG_EPOCHS_DRAWS * job->arm_count, sizeof *governor->draws);
+    governor->draws = wg__alloc_zeroed(WG_EPOCHS_DRAWS * job->arm_count, sizeof *governor->draws);
     code = governor->draws ? wg__epochs_model_init(&governor->model, job, err)
                            : wg__fail(err, WG_ENOMEM, "out of memory");
     if (code != WG_OK) {
@@ -76,8 +75,8 @@ static enum wg_code create(struct wg_batch_policy **out, const struct wg_batch_j
     return WG_OK;
 }
 
-/* The observations that count: the last `window` of each arm, then one pretended observation per run in
- * flight. Returns how many were written to `out` (room for history and flights). */
+/* The observations that count: the last `window` of each arm, then one pretended observation per
+ * run in flight. Returns how many were written to `out` (room for history and flights). */
 static size_t gather(const struct wg_governor *governor, struct wg_epochs_observation *out)
 {
     const unsigned window = governor->options.window;
@@ -118,10 +117,10 @@ void wg__governor_refresh(struct wg_governor *governor)
     size_t incumbent = SIZE_MAX;
     for (size_t i = 0; i < governor->job.arm_count; i++) {
         const double variance = model->variance[i] + model->noise_variance[i];
-        governor->expected_j[i] =
-            governor->cost[i].epoch_j *
-            exp(M_LN2 * model->mean[i] + 0.5 * M_LN2 * M_LN2 * variance);
-        /* A failure costs its epochs and another run: about that of this arm, if it is worth having. */
+        governor->expected_j[i] = governor->cost[i].epoch_j *
+                                  exp(M_LN2 * model->mean[i] + 0.5 * M_LN2 * M_LN2 * variance);
+        /* A failure costs its epochs and another run: about that of this arm, if it is worth
+         * having. */
         const double fails = wg__governor_failure_share(governor, i);
         governor->expected_j[i] +=
             fails / (1 - fails) * governor->cost[i].epoch_j * model->failure_epochs[i];
@@ -168,8 +167,8 @@ static size_t retry_arm(struct wg_governor *governor, uint64_t recurrence)
     return best == SIZE_MAX ? governor->job.default_arm : best;
 }
 
-/* Before anything has reached the target: the default, and while that runs, arms one and two octaves
- * around it. */
+/* Before anything has reached the target: the default, and while that runs, arms one and two
+ * octaves around it. */
 static size_t blind_arm(struct wg_governor *governor, const struct wg_batch_request *request)
 {
     static const double offsets[] = {1, -1, 2, -2};
@@ -190,10 +189,8 @@ static size_t blind_arm(struct wg_governor *governor, const struct wg_batch_requ
 static void start(struct wg_governor *governor, const struct wg_batch_request *request, size_t arm,
                   bool is_unbounded, struct wg_batch_step *out)
 {
-    *out = (struct wg_batch_step){.kind = WG_STEP_RUN,
-                                  .arm = arm,
-                                  .limit = WG_LIMIT_BEST,
-                                  .ticket = ++governor->next_ticket};
+    *out = (struct wg_batch_step){
+        .kind = WG_STEP_RUN, .arm = arm, .limit = WG_LIMIT_BEST, .ticket = ++governor->next_ticket};
     for (size_t i = 0; i < WG_IN_FLIGHT_MAX; i++) {
         struct wg_flight *flight = &governor->flights[i];
         if (flight->is_active)
@@ -308,8 +305,9 @@ static void tell_profile(struct wg_batch_policy *policy, size_t arm,
     struct wg_governor *governor = as_governor(policy);
     struct wg_arm_cost *cost = &governor->cost[arm];
     if (cost->is_profiled) {
-        /* Epochs of this arm cost something else now. The cause (data, code, GPU) is nearly always one
-         * that all arms share, so until an arm is seen again it is taken to have changed likewise. */
+        /* Epochs of this arm cost something else now. The cause (data, code, GPU) is nearly always
+         * one that all arms share, so until an arm is seen again it is taken to have changed
+         * likewise. */
         const double ratio = profile->epoch_cost_j / cost->profile.epoch_cost_j;
         for (size_t i = 0; i < governor->job.arm_count; i++) {
             if (i == arm)
@@ -348,19 +346,18 @@ static void watch_for_change(struct wg_governor *governor, size_t arm, unsigned 
     if (model->success_count[arm] == 0 || governor->observation_count < DRIFT_MIN_OBSERVATIONS)
         return;
     const double noise = fmax(model->noise_variance[arm], 0.06 * 0.06);
-    const double residual =
-        (log2(epochs) - model->mean[arm]) / sqrt(model->variance[arm] + noise);
+    const double residual = (log2(epochs) - model->mean[arm]) / sqrt(model->variance[arm] + noise);
     if (!wg__change_detector_tell(&governor->detector, residual))
         return;
     wg__epochs_model_remember_shape(&governor->model, c->drift_trust);
     const size_t keep = (size_t)c->drift_keep - 1; /* and the one that is about to be kept */
     if (governor->observation_count > keep) {
-        memmove(governor->observations,
-                governor->observations + governor->observation_count - keep,
+        memmove(governor->observations, governor->observations + governor->observation_count - keep,
                 keep * sizeof governor->observations[0]);
         governor->observation_count = keep;
     }
     governor->curves.count = governor->curves.next = 0;
+    governor->explored = 0;
     memset(governor->failures_after_success, 0, sizeof governor->failures_after_success);
 }
 
@@ -392,6 +389,7 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
     if (governor->success_count++ == 0)
         governor->first_run_j = outcome->cost_j;
     governor->completed++;
+    governor->explored++;
     struct wg_failure *failure = find_failure(governor, flight->recurrence);
     if (failure)
         failure->arms = 0;
@@ -411,7 +409,11 @@ static void transfer(struct wg_batch_policy *policy, const struct wg_batch_polic
         governor->observations[governor->observation_count++] = observation;
         governor->success_count += !observation.is_censored;
     }
+    for (size_t i = 0; i < from->job.arm_count; i++)
+        if (arm_of_source[i] != SIZE_MAX)
+            governor->cost[arm_of_source[i]].elsewhere_j = from->cost[i].epoch_j;
     governor->curves = from->curves;
+    governor->explored = wg__governor_constants.transfer_age;
     governor->version++;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Joining one GPU and one job of a trace into a case to replay: an inner join, as Zeus's simulator does.
+ * Joining one GPU and one job of a trace into a case to replay: an inner join, as Zeus's simulator
+ * does.
  *
- * A case must be whole before anything is simulated: the checks here make every later loop safe (each
- * arm has a power row per limit and at least one run; the default reaches the target), and each says
- * in one line which file lacks what.
+ * A case must be whole before anything is simulated: the checks here make every later loop safe
+ * (each arm has a power row per limit and at least one run; the default reaches the target), and
+ * each says in one line which file lacks what.
  *
  * Owns: a case owns its arena with all runs and strings.    Threads: pure, any thread.
  */
@@ -121,8 +122,7 @@ static enum wg_code fill_power(const struct wg_gpu_trace *gpu, const struct wg_t
 {
     for (size_t i = 0; i < gpu->row_count; i++) {
         const struct wg_power_row *row = &gpu->rows[i];
-        if (!wg__trace_key_is_job(&row->key, job) ||
-            !is_same(row->key.batch_size, arm->batch_size))
+        if (!wg__trace_key_is_job(&row->key, job) || !is_same(row->key.batch_size, arm->batch_size))
             continue;
         size_t limit = 0;
         while (!is_same(out->limit_w[limit], row->limit_w))
@@ -153,8 +153,8 @@ static void sort_milestones(struct wg_training_run *run, bool higher_is_better)
         size_t at = i;
         for (; at > 0; at--) {
             const struct wg_milestone *other = &run->milestones[at - 1];
-            const bool harder = higher_is_better ? other->metric > moved.metric
-                                                 : other->metric < moved.metric;
+            const bool harder =
+                higher_is_better ? other->metric > moved.metric : other->metric < moved.metric;
             if (other->epoch < moved.epoch || (other->epoch == moved.epoch && !harder))
                 break;
             run->milestones[at] = *other;
@@ -288,14 +288,14 @@ static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg
                     job->name, gpu->name, job->target_metric, job->max_epochs, wanted);
 }
 
-/* Gives each batch size the runs of the one that is `scale` times smaller (the nearest there is). */
+/* Gives each batch size the runs of the one that is `scale` times smaller (the nearest there is).
+ */
 static enum wg_code scale_critical_batch(struct wg_training_case *out, double scale,
                                          struct wg_error *err)
 {
     if (is_same(scale, 1))
         return WG_OK;
-    struct wg_training_arm *source =
-        wg__arena_alloc(&out->arena, out->arm_count, sizeof *source);
+    struct wg_training_arm *source = wg__arena_alloc(&out->arena, out->arm_count, sizeof *source);
     if (!source)
         return wg__fail(err, WG_ENOMEM, "out of memory");
     memcpy(source, out->arms, out->arm_count * sizeof *source);

@@ -2,8 +2,8 @@
  *
  * The table of recurring jobs: see job_table.h for the columns.
  *
- * The built-in table is the file data/training_jobs.csv itself, put into the program by the assembler,
- * so that a folder of traces alone is enough and no job is described in code.
+ * The built-in table is the file data/training_jobs.csv itself, made into bytes by
+ * tools/embed, so that a folder of traces alone is enough and no job is described in code.
  */
 #include "simulate/job_table.h"
 
@@ -13,15 +13,9 @@
 #include "base/alloc.h"
 #include "base/csv.h"
 
-enum { JOBS_MAX = 4096, EPOCHS_MAX = 1000000 };
+#include "built_in_jobs.h"
 
-__asm__(".section .rodata\n"
-        ".global wg__built_in_jobs_begin\n.hidden wg__built_in_jobs_begin\n"
-        ".global wg__built_in_jobs_end\n.hidden wg__built_in_jobs_end\n"
-        "wg__built_in_jobs_begin:\n.incbin \"" WG_BUILT_IN_JOBS "\"\n"
-        "wg__built_in_jobs_end:\n.byte 0\n.previous\n");
-extern const char wg__built_in_jobs_begin[];
-extern const char wg__built_in_jobs_end[];
+enum { JOBS_MAX = 4096, EPOCHS_MAX = 1000000 };
 
 static enum wg_code copy_text(struct wg_job_table *table, const struct wg_csv *csv,
                               const char *column, const char **out, struct wg_error *err)
@@ -51,7 +45,8 @@ static enum wg_code read_positive(const struct wg_csv *csv, const char *column, 
     return code;
 }
 
-/* One of two words; `*out` is whether it is the second. A column that is optional may be missing. */
+/* One of two words; `*out` is whether it is the second. A column that is optional may be missing.
+ */
 static enum wg_code read_choice(const struct wg_csv *csv, const char *column, bool required,
                                 const char *first, const char *second, bool *out,
                                 struct wg_error *err)
@@ -122,8 +117,7 @@ static enum wg_code read_all(struct wg_job_table *table, struct wg_csv *csv, str
             capacity = capacity ? 2 * capacity : 16;
             if (capacity > JOBS_MAX)
                 return wg__fail(err, WG_EDATA, "%s: more than %d jobs", table->source, JOBS_MAX);
-            struct wg_training_job *grown =
-                wg__realloc_array(table->jobs, capacity, sizeof *grown);
+            struct wg_training_job *grown = wg__realloc_array(table->jobs, capacity, sizeof *grown);
             if (!grown)
                 return wg__fail(err, WG_ENOMEM, "out of memory");
             table->jobs = grown;
@@ -155,8 +149,7 @@ enum wg_code wg__job_table_open(struct wg_job_table **out, const char *path, str
     else if (path)
         code = wg__csv_open(&csv, path, err);
     else
-        code = wg__csv_open_memory(&csv, table->source, wg__built_in_jobs_begin,
-                                   (size_t)(wg__built_in_jobs_end - wg__built_in_jobs_begin), err);
+        code = wg__csv_open_memory(&csv, table->source, built_in_jobs, sizeof built_in_jobs, err);
     if (code == WG_OK)
         code = read_all(table, csv, err);
     wg__csv_close(csv);

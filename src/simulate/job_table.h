@@ -2,14 +2,14 @@
  *
  * The table of recurring jobs: what a trace alone does not say.
  *
- * A CSV file with one job a line: job, dataset, network, optimizer (the keys of the traces), metric (its
- * name, for people), direction (`higher` or `lower` is better), target_metric, max_epochs,
+ * A CSV file with one job a line: job, dataset, network, optimizer (the keys of the traces), metric
+ * (its name, for people), direction (`higher` or `lower` is better), target_metric, max_epochs,
  * default_batch_size; and, where the columns exist:
  *   batch_sizes           `all` (default): each batch size with training runs must have power rows;
- *                         `profiled`: those without power rows are left out (they may not fit the GPU)
- *   critical_batch_scale  2: a batch size b needs the epochs that b/2 needed (drift studies; default 1)
- *   epoch_time_scale      multiplies the seconds per epoch (default 1)
- * The table of Zeus's six workloads is built in from data/training_jobs.csv.
+ *                         `profiled`: those without power rows are left out (they may not fit the
+ * GPU) critical_batch_scale  2: a batch size b needs the epochs that b/2 needed (drift studies;
+ * default 1) epoch_time_scale      multiplies the seconds per epoch (default 1) The table of Zeus's
+ * six workloads is built in from data/training_jobs.csv.
  *
  * Owns: its strings.    Threads: read-only after opening.
  */

@@ -2,10 +2,11 @@
  *
  * Reading measured training traces: see trace.h for the files. Joining them is in case.c.
  *
- * Rows are kept as read, keys as strings in one arena: the bundled traces have 4,700 rows, so a linear
- * search per case costs less than any index would in code. Batch sizes are compared as numbers.
+ * Rows are kept as read, keys as strings in one arena: the bundled traces have 4,700 rows, so a
+ * linear search per case costs less than any index would in code. Batch sizes are compared as
+ * numbers.
  */
-#include "simulate/trace_rows.h"
+#include "simulate/trace.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/csv.h"
+#include "simulate/trace_rows.h"
 
 static const char power_prefix[] = "summary_power_";
 
@@ -41,8 +43,10 @@ static enum wg_code read_key(struct wg_training_trace *trace, const struct wg_cs
                              const size_t columns[4], const struct wg_trace_key *previous,
                              struct wg_trace_key *out, struct wg_error *err)
 {
-    out->dataset = intern(trace, wg__csv_text(csv, columns[0]), previous ? previous->dataset : NULL);
-    out->network = intern(trace, wg__csv_text(csv, columns[1]), previous ? previous->network : NULL);
+    out->dataset =
+        intern(trace, wg__csv_text(csv, columns[0]), previous ? previous->dataset : NULL);
+    out->network =
+        intern(trace, wg__csv_text(csv, columns[1]), previous ? previous->network : NULL);
     out->optimizer =
         intern(trace, wg__csv_text(csv, columns[2]), previous ? previous->optimizer : NULL);
     if (!out->dataset || !out->network || !out->optimizer)
@@ -142,8 +146,9 @@ static enum wg_code read_power_row(struct wg_training_trace *trace, struct wg_gp
 static enum wg_code read_power(struct wg_training_trace *trace, struct wg_gpu_trace *gpu,
                                struct wg_error *err)
 {
-    static const char *const names[] = {"dataset",     "network",        "optimizer",    "batch_size",
-                                        "power_limit", "time_per_epoch", "average_power"};
+    static const char *const names[] = {"dataset",      "network",     "optimizer",
+                                        "batch_size",   "power_limit", "time_per_epoch",
+                                        "average_power"};
     struct wg_csv *csv = NULL;
     size_t columns[7], capacity = 0;
     enum wg_code code = wg__csv_open(&csv, gpu->path, err);

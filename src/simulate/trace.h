@@ -5,9 +5,9 @@
  * A folder holds `summary_train.csv` (dataset, network, batch_size, optimizer, run, target_metric,
  * target_epoch: the epoch at which a run first reached that metric, `nan` for never) and one
  * `summary_power_<gpu>.csv` per GPU (dataset, network, batch_size, optimizer, power_limit in W,
- * time_per_epoch in s, average_power in W). Other columns are ignored. A case joins one GPU and one job:
- * its arms are the batch sizes with rows in both files, its power limits must be complete for every arm.
- * docs/traces.md has the format for people who bring their own.
+ * time_per_epoch in s, average_power in W). Other columns are ignored. A case joins one GPU and one
+ * job: its arms are the batch sizes with rows in both files, its power limits must be complete for
+ * every arm. docs/traces.md has the format for people who bring their own.
  *
  * Owns: all rows; cases own themselves and do not refer to the trace.
  * Threads: read-only after opening.
@@ -77,17 +77,18 @@ const char *wg__trace_gpu(const struct wg_training_trace *trace, size_t index);
 bool wg__trace_has_job(const struct wg_training_trace *trace, const char *gpu,
                        const struct wg_training_job *job);
 
-/* Joins `gpu` (any case) and `job`. Fails with one line that names the file and what was expected: a GPU
- * that has no file, no runs or no power rows for the job, an incomplete set of limits, a default batch
- * size without rows (one above the largest is lowered to the largest, as Zeus does), a target that no
- * run lists or that the default batch size never reaches within the job's epochs. */
+/* Joins `gpu` (any case) and `job`. Fails with one line that names the file and what was expected:
+ * a GPU that has no file, no runs or no power rows for the job, an incomplete set of limits, a
+ * default batch size without rows (one above the largest is lowered to the largest, as Zeus does),
+ * a target that no run lists or that the default batch size never reaches within the job's epochs.
+ */
 enum wg_code wg__trace_case(const struct wg_training_trace *trace, const char *gpu,
                             const struct wg_training_job *job, struct wg_training_case **out,
                             struct wg_error *err);
 void wg__case_free(struct wg_training_case *training_case);
 
-/* Leaves in `a` and `b` only the batch sizes that both have; WG_EINVAL when none is left or a default
- * goes. For drift from one job into another. */
+/* Leaves in `a` and `b` only the batch sizes that both have; WG_EINVAL when none is left or a
+ * default goes. For drift from one job into another. */
 enum wg_code wg__case_intersect(struct wg_training_case *a, struct wg_training_case *b,
                                 struct wg_error *err);
 

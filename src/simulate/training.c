@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The replay world: recurrences one after another, or several in flight. See training.h for the rules.
+ * The replay world: recurrences one after another, or several in flight. See training.h for the
+ * rules.
  *
- * One attempt is a recorded run (drawn by name: seed, recurrence, attempt) at one arm and limit. Before
- * each epoch the policy may stop it; what it costs after k epochs is a function of k alone, so the two
- * drivers below share all accounting:
+ * One attempt is a recorded run (drawn by name: seed, recurrence, attempt) at one arm and limit.
+ * Before each epoch the policy may stop it; what it costs after k epochs is a function of k alone,
+ * so the two drivers below share all accounting:
  *
  *   in sequence    an attempt runs to its end before the next is asked for
- *   in flight      recurrences arrive as a Poisson process, an attempt takes a lognormal(sd 0.35) time that
- *                  does not depend on what was chosen (as in Zeus's replay of the Alibaba trace), and its
+ *   in flight      recurrences arrive as a Poisson process, an attempt takes a lognormal(sd 0.35)
+ * time that does not depend on what was chosen (as in Zeus's replay of the Alibaba trace), and its
  *                  epochs end at even steps within it
  *
  * Owns: the policy and the attempts of one replay.    Threads: a replay belongs to one thread.
@@ -37,10 +38,10 @@ struct attempt {
     const struct wg_training_run *run;
     size_t arm;
     size_t limit;
-    bool first_epoch_profiled;            /* WG_CHARGE_EPOCH */
-    struct wg_training_bill probes;       /* WG_CHARGE_SECONDS */
-    double probe_epochs;                  /* useful work done while probing */
-    unsigned epochs;                      /* done */
+    bool first_epoch_profiled;      /* WG_CHARGE_EPOCH */
+    struct wg_training_bill probes; /* WG_CHARGE_SECONDS */
+    double probe_epochs;            /* useful work done while probing */
+    unsigned epochs;                /* done */
     size_t next_milestone;
     double metric;
     double start_s, epoch_s, duration_s; /* in flight only */
@@ -97,7 +98,8 @@ static struct wg_training_bill bill_after(const struct replay *replay,
         bill.time_s = attempt->costs->first_epoch_time_s[attempt->arm];
         plain_epochs -= 1;
     } else if (attempt->probe_epochs > 0) {
-        /* Probes train as well; a run that ends while it is still probing pays its share of them. */
+        /* Probes train as well; a run that ends while it is still probing pays its share of them.
+         */
         const double share = fmin(1, epochs / attempt->probe_epochs);
         bill.energy_j = share * attempt->probes.energy_j;
         bill.time_s = share * attempt->probes.time_s;
@@ -126,16 +128,14 @@ static double neighbour_limit_w(const struct replay *replay, const struct attemp
 }
 
 /* Probes limits for the seconds that the rules say, with measurement noise. */
-static enum wg_code probe_limits(struct replay *replay, struct attempt *attempt,
-                                 struct wg_rng *rng, struct wg_batch_profile *profile,
-                                 struct wg_error *err)
+static enum wg_code probe_limits(struct replay *replay, struct attempt *attempt, struct wg_rng *rng,
+                                 struct wg_batch_profile *profile, struct wg_error *err)
 {
     const struct wg_training_case *world = attempt->world;
     const struct wg_training_arm *arm = &world->arms[attempt->arm];
     const double probe_s = replay->rules->probe_s, noise = replay->rules->probe_noise;
-    const struct wg_objective objective = {.kind = WG_OBJECTIVE_COST,
-                                           .eta = replay->rules->eta,
-                                           .max_power_w = world->max_power_w};
+    const struct wg_objective objective = {
+        .kind = WG_OBJECTIVE_COST, .eta = replay->rules->eta, .max_power_w = world->max_power_w};
     struct wg_power_search search;
     enum wg_code code =
         wg__power_search_init(&search, &objective, replay->setup->search, world->limit_w,
@@ -170,9 +170,9 @@ static enum wg_code profile_arm(struct replay *replay, struct attempt *attempt, 
     const bool is_stale = replay->is_profiled[arm] && drifted != replay->profiled_drifted[arm];
     /* A running job shows at once that its epochs cost something else now; the limits are searched
      * anew only where another one would be best. */
-    const bool search = !replay->is_profiled[arm] ||
-                        (is_stale && replay->rules->charge == WG_CHARGE_EPOCH &&
-                         attempt->costs->best_limit[arm] != replay->best_limit[arm]);
+    const bool search =
+        !replay->is_profiled[arm] || (is_stale && replay->rules->charge == WG_CHARGE_EPOCH &&
+                                      attempt->costs->best_limit[arm] != replay->best_limit[arm]);
     if (!search && !is_stale) {
         attempt->limit = replay->best_limit[arm];
         return WG_OK;
@@ -265,8 +265,8 @@ static bool may_run_epoch(const struct replay *replay, const struct attempt *att
     const struct wg_batch_policy_ops *ops = replay->policy->ops;
     if (attempt->epochs >= attempt->world->max_epochs)
         return false;
-    return !ops->may_continue || ops->may_continue(replay->policy, attempt->ticket,
-                                                   attempt->epochs, attempt->metric);
+    return !ops->may_continue ||
+           ops->may_continue(replay->policy, attempt->ticket, attempt->epochs, attempt->metric);
 }
 
 /* Trains one epoch; true when the target is reached with it. */
@@ -297,15 +297,14 @@ static void end_attempt(struct replay *replay, const struct attempt *attempt, bo
         replay->record->decision_us[last] += (float)((double)(wg__clock_ns() - before_ns) * 1e-3);
 }
 
-/* After too many failed attempts somebody runs the job as they always did: the default batch size at
- * its largest limit, for as long as it takes. The policy does not hear of it. */
+/* After too many failed attempts somebody runs the job as they always did: the default batch size
+ * at its largest limit, for as long as it takes. The policy does not hear of it. */
 static void rescue(struct replay *replay, uint64_t recurrence)
 {
     const struct wg_training_case *world = world_at(replay, recurrence);
     const struct wg_training_costs *costs = &replay->costs[is_drifted(replay, recurrence)];
     const size_t arm = world->default_arm, limit = world->limit_count - 1;
-    charge(replay, recurrence,
-           wg__training_expected(world, costs, replay->rules->eta, arm, limit));
+    charge(replay, recurrence, wg__training_expected(world, costs, replay->rules->eta, arm, limit));
     replay->record->arm[recurrence] = (unsigned char)arm;
     replay->record->limit[recurrence] = (unsigned char)limit;
     replay->record->gave_up++;
@@ -337,8 +336,7 @@ struct flight {
 
 /* Starts an attempt at `now_s`; it will take `duration_s` if nothing stops it. */
 static enum wg_code take_off(struct replay *replay, struct flight *flight, uint64_t recurrence,
-                             unsigned number, double now_s, double duration_s,
-                             struct wg_error *err)
+                             unsigned number, double now_s, double duration_s, struct wg_error *err)
 {
     struct attempt *attempt = &flight->attempts[flight->count];
     enum wg_code code = start_attempt(replay, recurrence, number, attempt, err);

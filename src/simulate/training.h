@@ -2,17 +2,19 @@
  *
  * The replay world: recurring training jobs on measured energy and time.
  *
- * The rules are those of Zeus's own trace-driven simulator (NSDI'23), so that policies can be compared on
- * its terms: one recorded run is drawn uniformly for each attempt; its epochs come from the job's target;
- * the first epoch of a batch size that was not used before costs the mean energy and time over all power
- * limits; a failed or stopped attempt is paid for, and the recurrence goes on until the target is
- * reached. Beyond Zeus: profiling can be charged as the seconds really measured, policies may buy
- * surveys (a few seconds at the largest limit), see the learning curve of a run, have several runs in
- * flight, and the job may turn into another one.
+ * The rules are those of Zeus's own trace-driven simulator (NSDI'23), so that policies can be
+ * compared on its terms: one recorded run is drawn uniformly for each attempt; its epochs come from
+ * the job's target; the first epoch of a batch size that was not used before costs the mean energy
+ * and time over all power limits; a failed or stopped attempt is paid for, and the recurrence goes
+ * on until the target is reached. Beyond Zeus: profiling can be charged as the seconds really
+ * measured, policies may buy surveys (a few seconds at the largest limit), see the learning curve
+ * of a run, have several runs in flight, and the job may turn into another one.
  *
- * Random numbers are drawn by name (seed, recurrence, attempt), so every policy meets the same luck.
+ * Random numbers are drawn by name (seed, recurrence, attempt), so every policy meets the same
+ * luck.
  *
- * Owns: one replay's state.    Threads: cases are read-only and shared; a replay belongs to one thread.
+ * Owns: one replay's state.    Threads: cases are read-only and shared; a replay belongs to one
+ * thread.
  */
 #ifndef WG_SIMULATE_TRAINING_H
 #define WG_SIMULATE_TRAINING_H
@@ -35,13 +37,13 @@ enum wg_profile_charge {
 struct wg_training_rules {
     double eta;
     enum wg_profile_charge charge;
-    double probe_s;       /* WG_CHARGE_SECONDS: per limit */
-    double probe_noise;   /* relative sd of a probe's power and throughput */
-    double survey_s;      /* seconds of one survey */
-    double survey_noise;  /* relative sd of what a survey says */
-    double concurrency;   /* mean number of runs in flight; 1: one after another */
+    double probe_s;      /* WG_CHARGE_SECONDS: per limit */
+    double probe_noise;  /* relative sd of a probe's power and throughput */
+    double survey_s;     /* seconds of one survey */
+    double survey_noise; /* relative sd of what a survey says */
+    double concurrency;  /* mean number of runs in flight; 1: one after another */
     size_t recurrences;
-    size_t drift_at;      /* recurrences before the job turns into `drifted`, if there is one */
+    size_t drift_at; /* recurrences before the job turns into `drifted`, if there is one */
 };
 
 /* Costs that follow from a case and eta. */
@@ -71,7 +73,7 @@ struct wg_training_bill wg__training_expected(const struct wg_training_case *tra
 
 /* What a replay has seen; arrays hold one entry per recurrence. */
 struct wg_training_record {
-    double *cost_j;    /* paid for recurrence i, by whichever attempt */
+    double *cost_j; /* paid for recurrence i, by whichever attempt */
     double *energy_j;
     double *time_s;
     unsigned char *arm; /* of the attempt that reached the target */
@@ -94,9 +96,9 @@ struct wg_training_setup {
     enum wg_power_search_method search; /* WG_CHARGE_SECONDS: how limits are probed */
 };
 
-/* Replays `rules->recurrences` recurrences under `seed` and fills `record`, whose arrays (one entry per
- * recurrence) are the caller's. `rng_key` names the case, so that two cases of one seed differ in luck
- * while two policies on one case share it. */
+/* Replays `rules->recurrences` recurrences under `seed` and fills `record`, whose arrays (one entry
+ * per recurrence) are the caller's. `rng_key` names the case, so that two cases of one seed differ
+ * in luck while two policies on one case share it. */
 enum wg_code wg__training_replay(const struct wg_training_setup *setup,
                                  const struct wg_training_rules *rules, uint64_t seed,
                                  uint64_t rng_key, struct wg_training_record *record,

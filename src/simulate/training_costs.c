@@ -2,10 +2,10 @@
  *
  * What a case costs: per epoch, and in expectation per recurrence.
  *
- * For a fixed arm and limit the attempts of a recurrence are independent draws of a recorded run: it
- * reaches the target with probability q after its epochs, or is paid for max_epochs and repeated. By
- * Wald's identity the expected epochs paid per recurrence are mean(epochs paid per attempt) / q, so the
- * oracle and the default need no simulation.
+ * For a fixed arm and limit the attempts of a recurrence are independent draws of a recorded run:
+ * it reaches the target with probability q after its epochs, or is paid for max_epochs and
+ * repeated. By Wald's identity the expected epochs paid per recurrence are mean(epochs paid per
+ * attempt) / q, so the oracle and the default need no simulation.
  *
  * Threads: pure, any thread.
  */
@@ -23,7 +23,7 @@ static double expected_epochs(const struct wg_training_arm *arm, unsigned max_ep
         paid += ok ? epoch : max_epochs;
         reached += ok;
     }
-    return reached ? paid / (double)reached : INFINITY;
+    return reached ? paid / (double)reached : (double)INFINITY;
 }
 
 void wg__training_costs(const struct wg_training_case *training_case, double eta,

@@ -21,7 +21,7 @@
 #define check_close_abs(actual, expected, relative, absolute)                                      \
     do {                                                                                           \
         const double check_a = (actual), check_e = (expected);                                     \
-        if (!(fabs(check_a - check_e) <= (relative)*fabs(check_e) + (absolute)))                   \
+        if (!(fabs(check_a - check_e) <= (relative) * fabs(check_e) + (absolute)))                 \
             fail_msg("%s is %.17g, expected %.17g", #actual, check_a, check_e);                    \
     } while (0)
 

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 #include "cli/options.h"
-#include "tests/support/check.h"
+#include "support/check.h"
 
 static int seen_argc;
 static char *seen_name;

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/rng.h"
-#include "tests/support/check.h"
+#include "support/check.h"
 
 static void decodes_the_ends_of_each_length(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "tests/support/check.h"
+#include "support/check.h"
 
 struct args {
     double eta;

@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 #include "cli/plot.h"
 #include "cli/table.h"
-#include "tests/support/check.h"
-#include "tests/support/xml.h"
+#include "support/check.h"
+#include "support/xml.h"
 
 static void write_page(struct wg_buffer *out, const char *text)
 {

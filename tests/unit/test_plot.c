@@ -15,8 +15,8 @@
 #include "base/buffer.h"
 #include "base/rng.h"
 #include "cli/plot_style.h"
-#include "tests/support/check.h"
-#include "tests/support/xml.h"
+#include "support/check.h"
+#include "support/xml.h"
 
 /* The number of attribute `name` in the tag that begins at `tag`; NaN if it has none. */
 static double attribute(const char *tag, const char *name)

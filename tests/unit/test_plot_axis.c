@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "tests/support/check.h"
+#include "support/check.h"
 
 static const struct wg_plot_axis plain = {.title = "x"};
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cli/markup.h"
-#include "tests/support/check.h"
+#include "support/check.h"
 
 static const uint64_t SECOND = 1000000000;
 

@@ -4,13 +4,14 @@
  */
 #include "cli/table.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "tests/support/check.h"
-#include "tests/support/xml.h"
+#include "support/check.h"
+#include "support/xml.h"
 
 static const struct wg_table_column columns[] = {
     {"Job", WG_ALIGN_LEFT}, {"Energy (MJ)", WG_ALIGN_RIGHT}, {"Note", WG_ALIGN_LEFT}};
@@ -164,10 +165,12 @@ static void wants_no_colour_off_a_terminal(void **state)
 static void respects_no_color_and_dumb_terminals(void **state)
 {
     (void)state;
-    const int fd = posix_openpt(2 /* O_RDWR */);
+    const int fd = posix_openpt(O_RDWR | O_NOCTTY);
     if (fd < 0 || grantpt(fd) != 0 || unlockpt(fd) != 0)
         skip();
-    FILE *terminal = fopen(ptsname(fd), "r+");
+    /* Without O_NOCTTY it would become our terminal, and closing it would end us with SIGHUP. */
+    const int side = open(ptsname(fd), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    FILE *terminal = side < 0 ? NULL : fdopen(side, "r+");
     assert_non_null(terminal);
     (void)setenv("TERM", "xterm", 1);
     (void)unsetenv("NO_COLOR");
