@@ -7,7 +7,7 @@
 #ifndef WG_OPTIMIZE_GOVERNOR_CONSTANTS_H
 #define WG_OPTIMIZE_GOVERNOR_CONSTANTS_H
 
-const struct wg_governor_constants {
+struct wg_governor_constants {
     /* Prior of the epochs curve (epochs_model.h), in octaves. */
     double upper_knee_mean, upper_knee_sd;
     double lower_knee_mean, lower_knee_sd, lower_knee_max;

@@ -19,24 +19,71 @@
 #include "math/normal.h"
 #include "optimize/governor.h"
 
-enum { BOUNDS_TRIED = 24 };
+enum { BOUNDS_TRIED = 24, LAW_PARTS = 32 };
 
-/* Lognormal epochs: mean and sd of ln N. */
+static const double part_width = 0.25; /* octaves */
+
+/* Epochs to the target as a mixture of lognormals: one part per quarter of an octave of what the
+ * curves predict. One lognormal of the same moments would not do: an arm is often either as good as
+ * its neighbour or far worse, and then a run that has outlasted the neighbour is known to be a bad
+ * one. */
 struct epochs_law {
-    double mean_ln;
-    double sd_ln;
+    size_t count;
+    double weight[LAW_PARTS];
+    double mean_ln[LAW_PARTS];
+    double sd_ln; /* of each part */
 };
 
-static double mean_min(const struct epochs_law *law, double k)
+static void law_of(const struct wg_governor *governor, size_t arm, struct epochs_law *law)
 {
-    const double z = (log(k) - law->mean_ln) / law->sd_ln;
-    return exp(law->mean_ln + 0.5 * law->sd_ln * law->sd_ln) * wg__normal_cdf(z - law->sd_ln) +
-           k * wg__normal_cdf(-z);
+    const struct wg_epochs_model *model = &governor->model;
+    const double gain = model->gain[arm];
+    double sum[LAW_PARTS] = {0}, weight[LAW_PARTS] = {0};
+    for (size_t h = 0; h < model->hypothesis_count; h++) {
+        const double at = model->level_mean[h] + model->shape[h * model->arm_count + arm];
+        const double mean = at + gain * (model->arm_mean[arm] - at);
+        /* Parts are counted from 16 quarters below the mean of all; the ends take what lies beyond.
+         */
+        const double offset = (mean - model->mean[arm]) / part_width + LAW_PARTS / 2.0;
+        const size_t part = (size_t)fmax(0, fmin(LAW_PARTS - 1, offset));
+        weight[part] += model->weight[h];
+        sum[part] += model->weight[h] * mean;
+    }
+    law->count = 0;
+    for (size_t part = 0; part < LAW_PARTS; part++) {
+        if (weight[part] < 1e-4)
+            continue;
+        law->weight[law->count] = weight[part];
+        law->mean_ln[law->count++] = M_LN2 * sum[part] / weight[part];
+    }
+    const double variance = model->rest[arm] + (1 - gain) * (1 - gain) * model->level_variance +
+                            model->noise_variance[arm] + part_width * part_width / 12;
+    law->sd_ln = M_LN2 * sqrt(variance);
 }
 
-static double probability_above(const struct epochs_law *law, double k)
+/* E min(N, k), and P(N > k). */
+struct truncation {
+    double mean_min;
+    double above;
+};
+
+static struct truncation truncate_at(const struct epochs_law *law, double k)
 {
-    return wg__normal_cdf((law->mean_ln - log(k)) / law->sd_ln);
+    struct truncation sum = {0, 0};
+    double total = 0;
+    const double ln_k = log(k);
+    for (size_t i = 0; i < law->count; i++) {
+        const double z = (ln_k - law->mean_ln[i]) / law->sd_ln;
+        const double above = wg__normal_cdf(-z);
+        const double below =
+            exp(law->mean_ln[i] + 0.5 * law->sd_ln * law->sd_ln) * wg__normal_cdf(z - law->sd_ln);
+        sum.above += law->weight[i] * above;
+        sum.mean_min += law->weight[i] * (below + k * above);
+        total += law->weight[i];
+    }
+    sum.above /= total;
+    sum.mean_min /= total;
+    return sum;
 }
 
 static double doom_probability(const struct wg_governor *governor, size_t arm)
@@ -56,12 +103,6 @@ static double doom_probability(const struct wg_governor *governor, size_t arm)
     return fmin(doom, 0.95);
 }
 
-static struct epochs_law law_of(const struct wg_governor *governor, size_t arm)
-{
-    const double variance = governor->model.variance[arm] + governor->model.noise_variance[arm];
-    return (struct epochs_law){M_LN2 * governor->model.mean[arm], M_LN2 * sqrt(variance)};
-}
-
 unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm, double *price_out)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
@@ -73,7 +114,8 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
         const double expected = governor->expected_j[arm] / epoch_j;
         return (unsigned)fmin(max_epochs, ceil(c->incumbent_patience * expected));
     }
-    const struct epochs_law law = law_of(governor, arm);
+    struct epochs_law law;
+    law_of(governor, arm, &law);
     const double doom = doom_probability(governor, arm);
     double first = ceil(c->stop_floor * fallback_j / epoch_j);
     first = fmax(1, fmin(first, max_epochs));
@@ -84,9 +126,9 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
         if (k <= previous)
             continue;
         previous = k;
-        const double price =
-            (1 - doom) * (epoch_j * mean_min(&law, k) + probability_above(&law, k) * fallback_j) +
-            doom * (epoch_j * k + fallback_j) - fallback_j;
+        const struct truncation at = truncate_at(&law, k);
+        const double price = (1 - doom) * (epoch_j * at.mean_min + at.above * fallback_j) +
+                             doom * (epoch_j * k + fallback_j) - fallback_j;
         if (price < best_price) {
             best_price = price;
             best = k;
@@ -97,6 +139,23 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
     return (unsigned)best;
 }
 
+/* Updates each part by what the learning curve says, and returns the mean of log2 N after that. */
+static double update_law(struct epochs_law *law, double forecast_ln, double sd_ln)
+{
+    const double variance = law->sd_ln * law->sd_ln, noise = sd_ln * sd_ln;
+    const double gain = variance / (variance + noise);
+    double mean = 0, total = 0;
+    for (size_t i = 0; i < law->count; i++) {
+        const double surprise = forecast_ln - law->mean_ln[i];
+        law->weight[i] *= exp(-0.5 * surprise * surprise / (variance + noise));
+        law->mean_ln[i] += gain * surprise;
+        mean += law->weight[i] * law->mean_ln[i];
+        total += law->weight[i];
+    }
+    law->sd_ln = sqrt(gain * noise);
+    return total > 0 ? mean / total / M_LN2 : forecast_ln / M_LN2;
+}
+
 bool wg__governor_is_hopeless(const struct wg_governor *governor, struct wg_flight *flight,
                               unsigned epochs_done)
 {
@@ -105,27 +164,24 @@ bool wg__governor_is_hopeless(const struct wg_governor *governor, struct wg_flig
     if (epochs_done == 0 || flight->arm == governor->incumbent || !(governor->incumbent_j > 0) ||
         !wg__curve_book_forecast(&governor->curves, &flight->curve, epochs_done, &forecast))
         return false;
-    /* What was believed before, updated by the forecast. */
-    const double prior_variance =
-        governor->model.variance[flight->arm] + governor->model.noise_variance[flight->arm];
-    const double forecast_variance = forecast.sd * forecast.sd;
-    const double gain = prior_variance / (prior_variance + forecast_variance);
-    const double prior_mean = governor->model.mean[flight->arm];
+    struct epochs_law law, guess;
+    law_of(governor, flight->arm, &law);
+    guess = law;
     /* Stopping is for the clear cases: the forecast counts for less than it says. */
     const double optimistic = forecast.log2_epochs - c->curve_optimism * forecast.sd;
-    const double mean = prior_mean + gain * (optimistic - prior_mean);
-    const struct epochs_law law = {M_LN2 * mean, M_LN2 * sqrt(gain * forecast_variance)};
+    (void)update_law(&law, M_LN2 * optimistic, M_LN2 * forecast.sd);
     /* Going on to the bound costs the epochs that are left, and the incumbent's run if it fails. */
     const double k = fmin(flight->stop_epochs, governor->job.max_epochs), done = epochs_done;
-    const double alive = probability_above(&law, done);
-    if (!(alive > 1e-6) || k <= done)
+    if (k <= done)
         return false;
-    const double left = (mean_min(&law, k) - mean_min(&law, done)) / alive;
-    const double fails = probability_above(&law, k) / alive;
+    const struct truncation now = truncate_at(&law, done), end = truncate_at(&law, k);
+    if (!(now.above > 1e-6))
+        return false;
     const double go_on_j =
-        governor->cost[flight->arm].epoch_j * left + fails * governor->incumbent_j;
+        governor->cost[flight->arm].epoch_j * (end.mean_min - now.mean_min) / now.above +
+        end.above / now.above * governor->incumbent_j;
     if (go_on_j <= c->curve_hurdle * governor->incumbent_j)
         return false;
-    flight->log2_guess = prior_mean + gain * (forecast.log2_epochs - prior_mean);
+    flight->log2_guess = update_law(&guess, M_LN2 * forecast.log2_epochs, M_LN2 * forecast.sd);
     return true;
 }

@@ -262,6 +262,14 @@ static enum wg_code check_target(const struct wg_training_trace *trace,
     return WG_OK;
 }
 
+static bool reaches_target(const struct wg_training_arm *arm, unsigned max_epochs)
+{
+    for (size_t i = 0; i < arm->run_count; i++)
+        if (arm->runs[i].target_epoch > 0 && arm->runs[i].target_epoch <= max_epochs)
+            return true;
+    return false;
+}
+
 static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg_training_job *job,
                                  struct wg_training_case *out, struct wg_error *err)
 {
@@ -277,15 +285,17 @@ static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg
                         gpu->path, job->name, job->default_batch_size, out->arm_count,
                         out->arms[0].batch_size, largest);
     out->default_arm = arm;
-    for (size_t i = 0; i < out->arms[arm].run_count; i++) {
-        const unsigned epoch = out->arms[arm].runs[i].target_epoch;
-        if (epoch > 0 && epoch <= job->max_epochs)
-            return WG_OK;
-    }
+    bool is_reached = false;
+    for (size_t i = 0; i < out->arm_count; i++)
+        if (i == arm || job->default_may_fail)
+            is_reached |= reaches_target(&out->arms[i], job->max_epochs);
+    if (is_reached)
+        return WG_OK;
     return wg__fail(err, WG_EUNREACHABLE,
-                    "job '%s' on %s: target metric %g is never reached within %u epochs at the "
-                    "default batch size %g; expected a default that reaches it",
-                    job->name, gpu->name, job->target_metric, job->max_epochs, wanted);
+                    "job '%s' on %s: target metric %g is never reached within %u epochs at %s "
+                    "batch size %g; expected a target that it reaches",
+                    job->name, gpu->name, job->target_metric, job->max_epochs,
+                    job->default_may_fail ? "any batch size beside" : "the default", wanted);
 }
 
 /* Gives each batch size the runs of the one that is `scale` times smaller (the nearest there is).

@@ -35,6 +35,7 @@ struct wg_training_job {
     bool only_profiled; /* leave out batch sizes without power rows */
     double critical_batch_scale;
     double epoch_time_scale;
+    bool default_may_fail; /* not in the table: set for a job that another one turns into */
 };
 
 struct wg_job_table {

@@ -303,7 +303,11 @@ static void rescue(struct replay *replay, uint64_t recurrence)
 {
     const struct wg_training_case *world = world_at(replay, recurrence);
     const struct wg_training_costs *costs = &replay->costs[is_drifted(replay, recurrence)];
-    const size_t arm = world->default_arm, limit = world->limit_count - 1;
+    size_t arm = world->default_arm, limit = world->limit_count - 1;
+    if (!isfinite(costs->expected_epochs[arm])) { /* after a drift the default may be of no use */
+        arm = costs->oracle_arm;
+        limit = costs->oracle_limit;
+    }
     charge(replay, recurrence, wg__training_expected(world, costs, replay->rules->eta, arm, limit));
     replay->record->arm[recurrence] = (unsigned char)arm;
     replay->record->limit[recurrence] = (unsigned char)limit;
