@@ -311,15 +311,15 @@ static enum wg_code check_jobs(const struct args *args, const struct wg_job_tabl
                                const char *drift_job, struct wg_error *err)
 {
     const char **known = wg__alloc_zeroed(table->count, sizeof *known);
+    if (known == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
     struct wg_buffer kind;
     wg__buffer_init(&kind);
     wg__buffer_printf(&kind, "a job of the %s%s", args->jobs_file != NULL ? "table " : "",
                       table->source);
-    enum wg_code code = WG_OK;
-    if (known == NULL || kind.failed)
-        code = wg__fail(err, WG_ENOMEM, "out of memory");
-    for (size_t i = 0; i < table->count && code == WG_OK; i++)
+    for (size_t i = 0; i < table->count; i++)
         known[i] = table->jobs[i].name;
+    enum wg_code code = kind.failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
     for (size_t i = 0; i < args->jobs.count && code == WG_OK; i++)
         code = check_name("job", args->jobs.items[i], kind.data, known, table->count, err);
     if (drift_job != NULL && code == WG_OK)
@@ -405,7 +405,7 @@ static enum wg_code write_results(const struct args *args, const struct wg_study
 }
 
 /* Names checked, inputs open: computes and writes. */
-static enum wg_code run_study(const struct args *args, struct wg_study_request *request,
+static enum wg_code run_study(const struct args *args, const struct wg_study_request *request,
                               const char *command, struct wg_error *err)
 {
     enum wg_code code = WG_OK;
@@ -418,11 +418,12 @@ static enum wg_code run_study(const struct args *args, struct wg_study_request *
     if (code != WG_OK)
         return code;
     struct wg_progress progress = {0};
-    request->started = start_progress;
-    request->progress = advance_progress;
-    request->progress_context = &progress;
+    struct wg_study_request with_progress = *request;
+    with_progress.started = start_progress;
+    with_progress.progress = advance_progress;
+    with_progress.progress_context = &progress;
     struct wg_study *study = NULL;
-    code = wg__study_run(request, &study, err);
+    code = wg__study_run(&with_progress, &study, err);
     wg__progress_fini(&progress);
     if (code == WG_OK)
         code = write_results(args, study, request, command, err);

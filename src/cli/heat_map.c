@@ -62,7 +62,8 @@ static int level_of(double share)
 {
     if (!(share >= LEAST_SHARE))
         return 0;
-    return (int)fmin(ceil(share * LEVELS), LEVELS);
+    const double level = ceil(share * (double)LEVELS);
+    return level < (double)LEVELS ? (int)level : LEVELS;
 }
 
 /* All cells of one level as one path; neighbours in a row are drawn as one. */
@@ -79,7 +80,7 @@ static void draw_level(const struct layout *layout, int level)
                 end++;
             if (!has_begun)
                 wg__buffer_printf(layout->out, "<path fill-opacity=\"%.2f\" d=\"",
-                                  0.10 + 0.90 * level / LEVELS);
+                                  0.10 + 0.90 * level / (double)LEVELS);
             has_begun = true;
             const double width = layout->bin_width * (double)(end - bin);
             wg__buffer_printf(layout->out, "M%.1f %.1fh%.1fv%.1fh%.1fz",

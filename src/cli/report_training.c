@@ -147,7 +147,8 @@ static void write_world(struct wg_page *page, const struct wg_study *study, size
     char text[TEXT_BYTES], saved[PHRASE_BYTES];
     (void)snprintf(text, sizeof text, "%s on %s", world->job, world->gpu);
     if (hero != NULL) {
-        const struct wg_study_case *of = wg__study_find(study, index, hero->policy);
+        const struct wg_study_case *of =
+            wg__study_case_at(study, index, (size_t)(hero - study->summaries));
         describe_change(saved, 1 - of->energy_j.mean / world->default_total.energy_j, "less",
                         "more");
         (void)snprintf(text, sizeof text,

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@
 #include "cli/training_results.h"
 #include "simulate/study.h"
 
+static const size_t IS_DEFAULT = SIZE_MAX; /* in place of a policy's index */
+
 enum { POINTS_MAX = 160, SERIES_MAX = 3 * WG_STUDY_POLICIES_MAX, CAPTION_BYTES = 512 };
 
 bool wg__policy_decides(const char *policy)
@@ -27,13 +30,10 @@ bool wg__policy_decides(const char *policy)
     return strcmp(policy, "default") != 0 && strcmp(policy, "oracle") != 0;
 }
 
-const struct wg_study_case *wg__study_find(const struct wg_study *study, size_t world,
-                                           const char *policy)
+const struct wg_study_case *wg__study_case_at(const struct wg_study *study, size_t world,
+                                              size_t policy)
 {
-    for (size_t i = 0; i < study->case_count; i++)
-        if (study->cases[i].world == world && strcmp(study->cases[i].policy, policy) == 0)
-            return &study->cases[i];
-    return NULL;
+    return &study->cases[world * study->summary_count + policy];
 }
 
 static enum wg_plot_color color_of(const char *policy)
@@ -109,9 +109,9 @@ static double excess_at(const double *cumulative_j, const struct wg_study_world 
     return 100 * (cumulative_j[r] / world->cumulative_oracle_j[r] - 1);
 }
 
-/* The mean over the worlds `first` .. `end` - 1 of a policy's excess; NULL: the default's. */
-static const double *make_excess(struct sketch *sketch, size_t first, size_t end,
-                                 const char *policy)
+/* The mean over the worlds `first` .. `end` - 1 of a policy's excess; IS_DEFAULT: the default's, as
+ * expected. */
+static const double *make_excess(struct sketch *sketch, size_t first, size_t end, size_t policy)
 {
     const struct wg_study *study = sketch->study;
     double *y = make_numbers(sketch, sketch->count);
@@ -119,9 +119,9 @@ static const double *make_excess(struct sketch *sketch, size_t first, size_t end
         const size_t r = recurrence_of(sketch, i);
         for (size_t w = first; w < end; w++) {
             const struct wg_study_world *world = &study->worlds[w];
-            const double *curve = policy == NULL
+            const double *curve = policy == IS_DEFAULT
                                       ? world->cumulative_default_j
-                                      : wg__study_find(study, w, policy)->cumulative_cost_j;
+                                      : wg__study_case_at(study, w, policy)->cumulative_cost_j;
             y[i] += excess_at(curve, world, r) / (double)(end - first);
         }
     }
@@ -151,7 +151,7 @@ static void add_excess_series(struct sketch *sketch, size_t first, size_t end, b
                                                .mark = WG_PLOT_DASHED,
                                                .color = color_of("default"),
                                                .x = sketch->x,
-                                               .y = make_excess(sketch, first, end, NULL),
+                                               .y = make_excess(sketch, first, end, IS_DEFAULT),
                                                .count = sketch->count});
     if (with_floor)
         add_series(sketch, (struct wg_plot_series){.label = "floor",
@@ -167,7 +167,7 @@ static void add_excess_series(struct sketch *sketch, size_t first, size_t end, b
                                                        .mark = WG_PLOT_LINE,
                                                        .color = color_of(policy),
                                                        .x = sketch->x,
-                                                       .y = make_excess(sketch, first, end, policy),
+                                                       .y = make_excess(sketch, first, end, s),
                                                        .count = sketch->count});
     }
 }
@@ -233,7 +233,7 @@ static void draw_cost(struct wg_page *page, const struct wg_study *study, size_t
     const struct wg_unit unit = wg__unit_of_energy(world->default_total.cost_j);
     for (size_t s = 0; s < study->summary_count; s++) {
         const char *policy = study->summaries[s].policy;
-        const struct wg_study_case *of = wg__study_find(study, index, policy);
+        const struct wg_study_case *of = wg__study_case_at(study, index, s);
         if (!wg__policy_decides(policy))
             continue;
         const double *low = pick(&sketch, of->cumulative_low_j, unit.size);
@@ -397,7 +397,7 @@ static void draw_front(struct wg_page *page, const struct wg_study *study, size_
     add_mark(&sketch, world, world->oracle_batch_size, world->oracle_limit_w, "oracle");
     for (size_t s = 0; s < study->summary_count; s++) {
         const char *policy = study->summaries[s].policy;
-        const struct wg_study_case *of = wg__study_find(study, index, policy);
+        const struct wg_study_case *of = wg__study_case_at(study, index, s);
         if (!wg__policy_decides(policy))
             continue;
         add_mark(&sketch, world, of->final_batch_size, of->final_limit_w, policy);
@@ -490,7 +490,7 @@ static void draw_choices(struct wg_page *page, const struct wg_study *study, siz
             .x_last = (double)study->recurrences,
             .rows = rows,
             .row_count = row_count,
-            .shares = wg__study_find(study, index, policy)->choices,
+            .shares = wg__study_case_at(study, index, s)->choices,
             .bin_count = study->bin_count,
             .stride = study->worlds[index].arm_count,
         };

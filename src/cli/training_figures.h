@@ -22,9 +22,9 @@ struct wg_study_case;
 /* Whether a policy decides, as the yardsticks default and oracle do not. */
 bool wg__policy_decides(const char *policy);
 
-/* The case of `world` under `policy`; NULL when it was not replayed. */
-const struct wg_study_case *wg__study_find(const struct wg_study *study, size_t world,
-                                           const char *policy);
+/* The case of a world under the policy of a summary, both by their index. */
+const struct wg_study_case *wg__study_case_at(const struct wg_study *study, size_t world,
+                                              size_t policy);
 
 /* Excess over the oracle against recurrences: the mean over all cases, and one small chart per
  * case. */

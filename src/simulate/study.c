@@ -30,13 +30,11 @@
 #include "simulate/study_scene.h"
 #include "simulate/study_sum.h"
 
-enum {
-    DECISIONS_KEPT_MAX = 1 << 16, /* per replay */
-    BUCKETS_PER_OCTAVE = 32,
-    OCTAVES_BELOW_1_US = 10,
-    OCTAVES = 40,
-    BUCKETS = BUCKETS_PER_OCTAVE * OCTAVES,
-};
+enum { DECISIONS_KEPT_MAX = 1 << 16 /* per replay */, BUCKETS = 1280 };
+
+/* Of the histogram of decision times: 40 octaves from 2^-10 us on. */
+static const double buckets_per_octave = 32;
+static const double octaves_below_1_us = 10;
 
 /* A policy as it is replayed. */
 struct plan {
@@ -79,8 +77,8 @@ static void count_decisions(struct runner *runner, const struct wg_training_reco
     const size_t kept = record->decisions < record->decision_capacity ? record->decisions
                                                                       : record->decision_capacity;
     for (size_t i = 0; i < kept; i++) {
-        const double octaves = log2(record->decision_us[i]) + OCTAVES_BELOW_1_US;
-        const double bucket = fmin(fmax(octaves * BUCKETS_PER_OCTAVE, 0), BUCKETS - 1);
+        const double octaves = log2((double)record->decision_us[i]) + octaves_below_1_us;
+        const double bucket = fmin(fmax(octaves * buckets_per_octave, 0), BUCKETS - 1);
         runner->decisions[(size_t)bucket]++;
     }
 }
@@ -95,7 +93,7 @@ static double decision_quantile(const struct runner *runner, double share)
     for (size_t i = 0; i < BUCKETS && total > 0; i++) {
         left -= (double)runner->decisions[i];
         if (left <= 0)
-            return exp2(((double)i + 0.5) / BUCKETS_PER_OCTAVE - OCTAVES_BELOW_1_US);
+            return exp2(((double)i + 0.5) / buckets_per_octave - octaves_below_1_us);
     }
     return NAN;
 }
@@ -296,31 +294,41 @@ static enum wg_code summarize(struct wg_study *study, size_t policy, size_t poli
     return WG_OK;
 }
 
-static enum wg_code check_request(const struct wg_study_request *request, struct wg_error *err)
+static enum wg_code check_rules(const struct wg_training_rules *rules, struct wg_error *err)
 {
-    const struct wg_training_rules *rules = &request->rules;
+    const double most_in_flight = (double)WG_IN_FLIGHT_MAX;
     if (!(rules->eta >= 0 && rules->eta <= 1))
         return wg__fail(err, WG_EINVAL, "eta %g is outside 0..1", rules->eta);
-    if (rules->recurrences == 0 || request->seeds == 0)
+    if (!(rules->concurrency >= 1 && rules->concurrency <= most_in_flight))
+        return wg__fail(err, WG_EINVAL, "concurrency %g is outside 1..%d", rules->concurrency,
+                        WG_IN_FLIGHT_MAX);
+    if (!(rules->survey_s >= 0 && rules->survey_noise >= 0))
+        return wg__fail(err, WG_EINVAL, "seconds %g and noise %g of a survey; expected 0 or more",
+                        rules->survey_s, rules->survey_noise);
+    if (rules->charge == WG_CHARGE_SECONDS && !(rules->probe_s > 0 && rules->probe_noise >= 0))
+        return wg__fail(err, WG_EINVAL,
+                        "seconds per probed limit must be above 0, not %g, and their noise 0 or "
+                        "more, not %g",
+                        rules->probe_s, rules->probe_noise);
+    return WG_OK;
+}
+
+static enum wg_code check_request(const struct wg_study_request *request, struct wg_error *err)
+{
+    if (request->rules.recurrences == 0 || request->seeds == 0)
         return wg__fail(err, WG_EINVAL, "%zu recurrences and %zu seeds; expected at least 1 each",
-                        rules->recurrences, request->seeds);
+                        request->rules.recurrences, request->seeds);
     if (request->threads == 0 || request->threads > WG_STUDY_THREADS_MAX)
         return wg__fail(err, WG_EINVAL, "%zu threads; expected 1..%d", request->threads,
                         WG_STUDY_THREADS_MAX);
-    if (!(rules->concurrency >= 1 && rules->concurrency <= WG_IN_FLIGHT_MAX))
-        return wg__fail(err, WG_EINVAL, "concurrency %g is outside 1..%d", rules->concurrency,
-                        WG_IN_FLIGHT_MAX);
-    if (isnan(request->beta) || !(rules->survey_s >= 0) || !(rules->survey_noise >= 0))
-        return wg__fail(err, WG_EINVAL, "beta, survey seconds and noise must be numbers, not NaN");
-    if (rules->charge == WG_CHARGE_SECONDS && !(rules->probe_s > 0 && rules->probe_noise >= 0))
-        return wg__fail(err, WG_EINVAL, "seconds per probed limit must be above 0, not %g",
-                        rules->probe_s);
+    if (isnan(request->beta))
+        return wg__fail(err, WG_EINVAL, "beta is not a number");
     if (request->policy_count == 0 || request->policy_count > WG_STUDY_POLICIES_MAX)
         return wg__fail(err, WG_EINVAL, "%zu policies; expected 1..%d", request->policy_count,
                         WG_STUDY_POLICIES_MAX);
     if (request->warm_gpu != NULL && request->warm_recurrences == 0)
         return wg__fail(err, WG_EINVAL, "a warm start needs at least one recurrence");
-    return WG_OK;
+    return check_rules(&request->rules, err);
 }
 
 static enum wg_code make_plan(const char *name, struct plan *out, struct wg_error *err)

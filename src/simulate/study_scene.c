@@ -141,20 +141,29 @@ static enum wg_code add_scene(const struct wg_study_request *request, const char
     return WG_OK;
 }
 
+static enum wg_code add_named_jobs(const struct wg_study_request *request, const char *gpu,
+                                   struct wg_study_scenes *scenes, struct wg_error *err)
+{
+    for (size_t i = 0; i < request->job_count; i++) {
+        const char *name = request->job_names[i];
+        const struct wg_training_job *job = wg__job_table_find(request->jobs, name);
+        if (job == NULL)
+            return wg__fail(err, WG_EINVAL, "no job '%s' in %s", name, request->jobs->source);
+        const enum wg_code code = add_scene(request, gpu, job, scenes, err);
+        if (code != WG_OK)
+            return code;
+    }
+    return WG_OK;
+}
+
 /* All wanted jobs on one GPU. */
 static enum wg_code add_gpu(const struct wg_study_request *request, const char *gpu,
                             struct wg_study_scenes *scenes, struct wg_error *err)
 {
-    const struct wg_job_table *table = request->jobs;
-    const size_t count = request->job_names != NULL ? request->job_count : table->count;
-    for (size_t i = 0; i < count; i++) {
-        const struct wg_training_job *job = request->job_names != NULL
-                                                ? wg__job_table_find(table, request->job_names[i])
-                                                : &table->jobs[i];
-        if (job == NULL)
-            return wg__fail(err, WG_EINVAL, "no job '%s' in %s", request->job_names[i],
-                            table->source);
-        const enum wg_code code = add_scene(request, gpu, job, scenes, err);
+    if (request->job_names != NULL)
+        return add_named_jobs(request, gpu, scenes, err);
+    for (size_t i = 0; i < request->jobs->count; i++) {
+        const enum wg_code code = add_scene(request, gpu, &request->jobs->jobs[i], scenes, err);
         if (code != WG_OK)
             return code;
     }
