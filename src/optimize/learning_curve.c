@@ -23,8 +23,12 @@ static bool is_better(bool higher_is_better, double a, double b)
 void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better, unsigned epoch,
                              double metric)
 {
-    if (isnan(metric) || (curve->count > 0 && !is_better(higher_is_better, metric,
-                                                         curve->points[curve->count - 1].metric)))
+    /* What holds before any training says nothing of the pace, and zero epochs have no logarithm.
+     */
+    if (epoch == 0 || isnan(metric))
+        return;
+    if (curve->count > 0 &&
+        !is_better(higher_is_better, metric, curve->points[curve->count - 1].metric))
         return;
     if (curve->count == WG_CURVE_POINTS_MAX) {
         for (size_t i = 0; 2 * i + 1 < WG_CURVE_POINTS_MAX; i++)

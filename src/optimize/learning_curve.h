@@ -41,7 +41,8 @@ struct wg_learning_curve_book {
     unsigned error_count[WG_CURVE_STAGES];
 };
 
-/* Takes the metric after `epoch` epochs; ignored unless it is an improvement (NaN is ignored). */
+/* Takes the metric after `epoch` epochs; ignored unless it is an improvement (NaN is ignored, and
+ * so is what holds before the first epoch). */
 void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better, unsigned epoch,
                              double metric);
 
