@@ -184,9 +184,7 @@ static const struct wg_option options[] = {
      WG_OPTION_STRING(struct args, csv),
      .value = "FILE",
      .fallback = "none",
-     .help =
-         "Write a row per GPU, job, policy and recurrence: cumulative cost (mean over the seeds, "
-         "10 % and 90 % quantile), and that of default and oracle as expected."},
+     .help = "Write a row per GPU, job, policy and recurrence; its columns are below."},
     {.name = "html",
      WG_OPTION_STRING(struct args, html),
      .value = "FILE",
@@ -201,7 +199,13 @@ static const struct wg_option_set set = {
         "choose batch size and GPU power limit.",
     .options = options,
     .count = sizeof options / sizeof options[0],
-    .epilog = "examples:\n"
+    .epilog = "columns of --csv:\n"
+              "  gpu, job, policy, recurrence   the case, and how many recurrences have passed\n"
+              "  cumulative_cost_j              cost of them all, mean over the seeds\n"
+              "  low_j, high_j                  its 10 % and 90 % quantiles over the seeds\n"
+              "  default_j, oracle_j            what default and oracle are expected to cost\n"
+              "\n"
+              "examples:\n"
               "  wattgov simulate training --trace data/zeus/trace --html report.html\n"
               "  wattgov simulate training --trace data/zeus/trace --gpu v100 --job squad \\\n"
               "      --policy zeus --policy wattgov --recurrences 50 --seeds 100 --json\n",

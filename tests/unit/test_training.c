@@ -327,9 +327,9 @@ static void the_mean_of_many_recurrences_is_what_is_expected(void **state)
             wg__training_expected(stage->cases[0], &costs, 0.5, arm, 1);
         double cost_j = 0, energy_j = 0, time_s = 0;
         for (size_t i = 0; i < RECURRENCES_MAX; i++) {
-            cost_j += stage->cost_j[i] / RECURRENCES_MAX;
-            energy_j += stage->energy_j[i] / RECURRENCES_MAX;
-            time_s += stage->time_s[i] / RECURRENCES_MAX;
+            cost_j += stage->cost_j[i] / (double)RECURRENCES_MAX;
+            energy_j += stage->energy_j[i] / (double)RECURRENCES_MAX;
+            time_s += stage->time_s[i] / (double)RECURRENCES_MAX;
         }
         /* The attempts of batch size 32 are geometric: 16 +- 14 epochs, so 0.6 % is one standard
          * error. */
