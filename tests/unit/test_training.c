@@ -167,7 +167,7 @@ static void charges_a_run_that_ends_while_probing_its_share(void **state)
 static void probes_with_noise_that_depends_on_the_seed(void **state)
 {
     (void)state;
-    double costs[2];
+    double costs[2] = {0};
     for (uint64_t seed = 1; seed <= 2; seed++) {
         struct stage *stage = stage_open("toy", &run_8, 1, 1);
         stage->rules.charge = WG_CHARGE_SECONDS;
