@@ -10,6 +10,7 @@
 #include "optimize/learning_curve.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Before errors were seen: the sd in octaves per quarter of the way, worth so many errors. */
 static const double prior_sd[WG_CURVE_STAGES] = {1.0, 0.8, 0.5, 0.3};
@@ -20,21 +21,34 @@ static bool is_better(bool higher_is_better, double a, double b)
     return higher_is_better ? a > b : a < b;
 }
 
+/* Takes out the inner point whose neighbours are nearest to each other, in octaves. */
+static void drop_most_crowded(struct wg_learning_curve *curve)
+{
+    size_t at = 1;
+    double least = INFINITY;
+    for (size_t i = 1; i + 1 < curve->count; i++) {
+        const double ratio = (double)curve->points[i + 1].epoch / curve->points[i - 1].epoch;
+        if (ratio < least) {
+            least = ratio;
+            at = i;
+        }
+    }
+    curve->count--;
+    memmove(&curve->points[at], &curve->points[at + 1],
+            (curve->count - at) * sizeof curve->points[0]);
+}
+
 void wg__learning_curve_tell(struct wg_learning_curve *curve, bool higher_is_better, unsigned epoch,
                              double metric)
 {
-    /* What holds before any training says nothing of the pace, and zero epochs have no logarithm.
-     */
+    /* What holds before any training says nothing of the pace, and 0 epochs have no logarithm. */
     if (epoch == 0 || isnan(metric))
         return;
     if (curve->count > 0 &&
         !is_better(higher_is_better, metric, curve->points[curve->count - 1].metric))
         return;
-    if (curve->count == WG_CURVE_POINTS_MAX) {
-        for (size_t i = 0; 2 * i + 1 < WG_CURVE_POINTS_MAX; i++)
-            curve->points[i] = curve->points[2 * i + 1];
-        curve->count = WG_CURVE_POINTS_MAX / 2;
-    }
+    if (curve->count == WG_CURVE_POINTS_MAX)
+        drop_most_crowded(curve);
     curve->points[curve->count].metric = metric;
     curve->points[curve->count].epoch = epoch;
     curve->count++;

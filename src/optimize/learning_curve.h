@@ -20,8 +20,8 @@
 
 enum { WG_CURVE_POINTS_MAX = 32, WG_CURVES_MAX = 8, WG_CURVE_STAGES = 4 };
 
-/* Improvements of the metric, in order. When it is full every other point goes, so long curves
- * coarsen. */
+/* Improvements of the metric, in order. When it is full the most crowded point goes, by the
+ * logarithm of its epoch, so a long curve coarsens evenly in octaves and keeps its beginning. */
 struct wg_learning_curve {
     size_t count;
     struct {
