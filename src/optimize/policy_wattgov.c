@@ -323,19 +323,15 @@ static void tell_profile(struct wg_batch_policy *policy, size_t arm,
     governor->version++;
 }
 
-static void keep_observation(struct wg_governor *governor, size_t arm, bool is_censored,
-                             unsigned epochs, double log2_guess)
+static void keep_observation(struct wg_governor *governor,
+                             const struct wg_epochs_observation *observation)
 {
     if (governor->observation_count == WG_GOVERNOR_HISTORY_MAX) {
         governor->observation_count--;
         memmove(governor->observations, governor->observations + 1,
                 governor->observation_count * sizeof governor->observations[0]);
     }
-    governor->observations[governor->observation_count++] =
-        (struct wg_epochs_observation){.arm = (unsigned char)arm,
-                                       .is_censored = is_censored,
-                                       .log2_epochs = log2(epochs > 0 ? epochs : 0.5),
-                                       .log2_guess = log2_guess};
+    governor->observations[governor->observation_count++] = *observation;
 }
 
 /* Compares a success with what was expected, and forgets the level when the job has changed. */
@@ -374,8 +370,13 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
     governor->spent_j += outcome->cost_j;
     wg__governor_refresh(governor);
     governor->version++;
+    const struct wg_epochs_observation observation = {
+        .arm = (unsigned char)arm,
+        .is_censored = !outcome->reached,
+        .log2_epochs = log2(outcome->epochs > 0 ? outcome->epochs : 0.5),
+        .log2_guess = outcome->reached ? 0 : flight->log2_guess};
     if (!outcome->reached) {
-        keep_observation(governor, arm, true, outcome->epochs, flight->log2_guess);
+        keep_observation(governor, &observation);
         note_failure(governor, flight->recurrence, arm);
         governor->failures_after_success[arm]++;
         if (governor->success_count == 0 && arm == governor->job.default_arm)
@@ -383,7 +384,7 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
         return;
     }
     watch_for_change(governor, arm, outcome->epochs);
-    keep_observation(governor, arm, false, outcome->epochs, 0);
+    keep_observation(governor, &observation);
     wg__curve_book_add(&governor->curves, &flight->curve, outcome->epochs);
     governor->failures_after_success[arm] = 0;
     if (governor->success_count++ == 0)
@@ -406,7 +407,7 @@ static void transfer(struct wg_batch_policy *policy, const struct wg_batch_polic
         if (arm == SIZE_MAX)
             continue;
         observation.arm = (unsigned char)arm;
-        governor->observations[governor->observation_count++] = observation;
+        keep_observation(governor, &observation);
         governor->success_count += !observation.is_censored;
     }
     for (size_t i = 0; i < from->job.arm_count; i++)
