@@ -34,7 +34,7 @@ static size_t fill_grid(struct wg_epochs_model *model)
     const struct wg_governor_constants *c = &wg__governor_constants;
     size_t count = 0;
     for (double upper = -5; upper <= 9; upper += 1)
-        for (double lower = -9; lower <= c->lower_knee_max; lower += 1)
+        for (double lower = -9; lower <= 0; lower += 1)
             for (int slope = 1; slope <= 3; slope += 2) {
                 if (!(lower < upper))
                     continue;
@@ -153,10 +153,7 @@ static double weigh_curves(struct wg_epochs_model *model)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
     const size_t arms = model->arm_count;
-    double runs = 0;
-    for (size_t i = 0; i < arms; i++)
-        runs += model->success_count[i];
-    const double tau2 = c->deviation_sd * c->deviation_sd * (1 + runs * c->deviation_growth);
+    const double tau2 = c->deviation_sd * c->deviation_sd;
     const double level_precision = 1 / (c->level_sd * c->level_sd);
     double inverse_v[WG_ARMS_MAX], precision = level_precision, largest = -INFINITY;
     for (size_t i = 0; i < arms; i++) {
