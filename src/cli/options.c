@@ -93,7 +93,7 @@ static void describe_range(const struct wg_option *option, struct wg_buffer *out
             wg__buffer_printf(out, " and at most %.10g", max);
     } else if (isfinite(max)) {
         wg__buffer_printf(out, " in %.10g .. %.10g", option->min, max);
-    } else {
+    } else if (isfinite(option->min)) {
         wg__buffer_printf(out, " of at least %.10g", option->min);
     }
     wg__buffer_printf(out, "%s%s", blank, unit);

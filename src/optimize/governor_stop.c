@@ -44,8 +44,8 @@ static void law_of(const struct wg_governor *governor, size_t arm, struct epochs
         const double mean = at + gain * (model->arm_mean[arm] - at);
         /* Parts are counted from 16 quarters below the mean of all; the ends take what lies beyond.
          */
-        const double offset = (mean - model->mean[arm]) / part_width + LAW_PARTS / 2.0;
-        const size_t part = (size_t)fmax(0, fmin(LAW_PARTS - 1, offset));
+        const double offset = (mean - model->mean[arm]) / part_width + 0.5 * (double)LAW_PARTS;
+        const size_t part = (size_t)fmax(0, fmin((double)LAW_PARTS - 1, offset));
         weight[part] += model->weight[h];
         sum[part] += model->weight[h] * mean;
     }
@@ -119,7 +119,7 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
     const double doom = doom_probability(governor, arm);
     double first = ceil(c->stop_floor * fallback_j / epoch_j);
     first = fmax(1, fmin(first, max_epochs));
-    const double ratio = pow(max_epochs / first, 1.0 / (BOUNDS_TRIED - 1));
+    const double ratio = pow(max_epochs / first, 1 / ((double)BOUNDS_TRIED - 1));
     double best_price = INFINITY, best = first, wanted = first, previous = 0;
     for (int i = 0; i < BOUNDS_TRIED; i++, wanted *= ratio) {
         const double k = fmin(max_epochs, ceil(wanted - 1e-9));

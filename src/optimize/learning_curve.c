@@ -102,7 +102,7 @@ static bool forecast_by(const struct wg_learning_curve *known, unsigned total_ep
 
 static size_t stage_of(double share)
 {
-    const double stage = share * WG_CURVE_STAGES;
+    const double stage = share * (double)WG_CURVE_STAGES;
     return stage < WG_CURVE_STAGES - 1 ? (size_t)stage : WG_CURVE_STAGES - 1;
 }
 

@@ -12,8 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/csv.h"
-
-#include "built_in_jobs.h"
+#include "simulate/built_in_jobs.h"
 
 enum { JOBS_MAX = 4096, EPOCHS_MAX = 1000000 };
 

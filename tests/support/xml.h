@@ -51,60 +51,70 @@ static inline const char *xml_skip_attributes(const char *at)
     return at;
 }
 
+/* The elements that are open. */
+struct xml_stack {
+    size_t depth;
+    char names[XML_DEPTH_MAX][XML_NAME_MAX];
+};
+
+/* Beyond one character of text or one entity; NULL when it should have been escaped. */
+static inline const char *xml_skip_text(const char *at, const struct xml_stack *stack)
+{
+    if ((unsigned char)*at < ' ' && *at != '\n')
+        return NULL;
+    if (*at == '&')
+        return xml_skip_entity(at);
+    /* CSS is raw text, and ours has no '<'; all else would be escaped. */
+    const bool is_css = stack->depth > 0 && strcmp(stack->names[stack->depth - 1], "style") == 0;
+    return *at == '>' && !is_css ? NULL : at + 1;
+}
+
+/* Beyond the tag at `at`, which stands behind its '<'; NULL when it is malformed or closes another
+ * one. */
+static inline const char *xml_skip_tag(const char *at, struct xml_stack *stack)
+{
+    const bool is_end = *at == '/';
+    at += is_end;
+    char name[XML_NAME_MAX] = "";
+    size_t length = 0;
+    while (isalnum((unsigned char)*at) && length + 1 < sizeof name)
+        name[length++] = *at++;
+    if (length == 0)
+        return NULL;
+    if (is_end) {
+        if (stack->depth == 0 || strcmp(stack->names[--stack->depth], name) != 0 || *at != '>')
+            return NULL;
+        return at + 1;
+    }
+    at = xml_skip_attributes(at);
+    if (at == NULL)
+        return NULL;
+    const bool is_closed = *at == '/';
+    at += is_closed;
+    if (*at != '>')
+        return NULL;
+    if (is_closed || strcmp(name, "meta") == 0)
+        return at + 1;
+    if (stack->depth == XML_DEPTH_MAX)
+        return NULL;
+    memcpy(stack->names[stack->depth++], name, sizeof name);
+    return at + 1;
+}
+
 /* NULL when `text` is well-formed, else where it breaks. */
 static inline const char *xml_find_fault(const char *text)
 {
-    char stack[XML_DEPTH_MAX][XML_NAME_MAX];
-    size_t depth = 0;
+    struct xml_stack stack = {0};
     const char *at = text;
     if (strncmp(at, "<!DOCTYPE html>", 15) == 0)
         at += 15;
     while (*at != '\0') {
-        const char *start = at;
-        if ((unsigned char)*at < ' ' && *at != '\n')
-            return start;
-        if (*at == '&') {
-            at = xml_skip_entity(at);
-            if (at == NULL)
-                return start;
-            continue;
-        }
-        if (*at != '<') {
-            /* CSS is raw text, and ours has no '<'; all else would be escaped. */
-            if (*at == '>' && !(depth > 0 && strcmp(stack[depth - 1], "style") == 0))
-                return start;
-            at++;
-            continue;
-        }
-        const bool is_end = *++at == '/';
-        at += is_end;
-        char name[XML_NAME_MAX] = "";
-        size_t length = 0;
-        while (isalnum((unsigned char)*at) && length + 1 < sizeof name)
-            name[length++] = *at++;
-        if (length == 0)
-            return start;
-        if (is_end) {
-            if (depth == 0 || strcmp(stack[depth - 1], name) != 0 || *at != '>')
-                return start;
-            depth--;
-            at++;
-            continue;
-        }
-        at = xml_skip_attributes(at);
-        if (at == NULL)
-            return start;
-        const bool is_closed = *at == '/';
-        at += is_closed;
-        if (*at++ != '>')
-            return start;
-        if (is_closed || strcmp(name, "meta") == 0)
-            continue;
-        if (depth == XML_DEPTH_MAX)
-            return start;
-        memcpy(stack[depth++], name, sizeof name);
+        const char *next = *at == '<' ? xml_skip_tag(at + 1, &stack) : xml_skip_text(at, &stack);
+        if (next == NULL)
+            return at;
+        at = next;
     }
-    return depth == 0 ? NULL : at;
+    return stack.depth == 0 ? NULL : at;
 }
 
 #define check_well_formed(text)                                                                    \
