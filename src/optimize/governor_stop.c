@@ -9,8 +9,8 @@
  *     (1 - pd) (c E min(N, k) + P(N > k) F) + pd (c k + F) - F
  *
  * and the bound is the k that makes it least. Sunk cost does not enter, unlike in a fixed multiple
- * of the best cost so far. The bound never falls below what 1.15 incumbents cost, so that a trial
- * that is as good as the incumbent is not cut by noise.
+ * of the best cost so far. The bound never falls below what `stop_floor` incumbents cost, so that a
+ * trial that is as good as the incumbent is not cut by noise.
  *
  * Threads: one at a time.
  */

@@ -3,24 +3,25 @@
  * The policy `wattgov`: learns a recurring job's cheapest batch size from few runs.
  *
  * What makes it cheaper than two pruning sweeps and a bandit (policy_zeus.c):
- *   - all arms share one curve of epochs over the batch size (epochs_model.c), so a run at one
- * batch size says something about every other one;
+ *   - all arms share one curve of epochs over the batch size (epochs_model.c): a run at one batch
+ *     size says something about every other one;
  *   - the other factor, cost per epoch, is bought for a few seconds per arm (governor_costs.c);
  *   - the next arm is the one that pays its regret with what it teaches (governor_choice.c), under
- * a guard against costing more than the user's default would have;
+ *     a guard against costing more than the user's default would have;
  *   - a trial is stopped where its expected bill is least, or when its learning curve says that it
- * is hopeless (governor_stop.c);
- *   - runs in flight count as observed at their expected values, so several can explore at once;
+ *     is hopeless (governor_stop.c);
+ *   - an arm with runs in flight promises to teach less, so several runs can explore at once;
  *   - a job that changes is noticed by its surprises (change_detector.c), and the shape that was
- * learned stays as a prior;
+ *     learned stays as a prior;
  *   - epochs do not depend on the GPU, so another GPU type starts from the same observations.
  *
  * The flow of `ask`, first match wins:
  *
- *     nothing reached the target yet        the default (with others in flight: its neighbours,
- * too) the first surveys are not done        SURVEY a retry                               the
- * cheapest proven arm that did not fail in this recurrence otherwise the choice; SURVEY it first if
- * its cost is unknown
+ *     nothing has reached the target yet   the default; while it runs, its neighbours
+ *     surveys are planned                  SURVEY
+ *     a retry                              the cheapest proven arm that did not fail in this
+ *                                          recurrence
+ *     otherwise                            the choice; SURVEY it first if its cost is unknown
  *
  * Owns: one block, the model's tables and the scratch of the choice.    Threads: one at a time.
  */
@@ -75,8 +76,8 @@ static enum wg_code create(struct wg_batch_policy **out, const struct wg_batch_j
     return WG_OK;
 }
 
-/* The observations that count: the last `window` of each arm, then one pretended observation per
- * run in flight. Returns how many were written to `out` (room for history and flights). */
+/* The observations that count: the last `window` of each arm, in their order. Returns how many were
+ * written to `out`, which has room for the history. */
 static size_t gather(const struct wg_governor *governor, struct wg_epochs_observation *out)
 {
     const unsigned window = governor->options.window;
