@@ -462,12 +462,14 @@ static void draws_have_the_moments_of_the_posterior(void **state)
         for (unsigned call = 0; call < 400; call++) {
             double y[WG_EPOCHS_DRAWS * ARMS];
             wg__epochs_model_sample(&model, &rng, y);
-            for (const double *at = y; at < y + WG_EPOCHS_DRAWS * ARMS; at += ARMS)
+            for (size_t m = 0; m < WG_EPOCHS_DRAWS; m++) {
+                const double *at = &y[m * ARMS];
                 for (size_t i = 0; i < ARMS; i++) {
                     sum[i] += at[i] - r->mean[i];
                     for (size_t j = 0; j <= i; j++)
                         product[i][j] += (at[i] - r->mean[i]) * (at[j] - r->mean[j]);
                 }
+            }
         }
         for (size_t i = 0; i < ARMS; i++) {
             check_close_abs(sum[i] / draws, 0, 0, 5 * sqrt(r->covariance[i][i] / draws));

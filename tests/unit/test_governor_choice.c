@@ -17,7 +17,7 @@ static bool is_exploring(struct stage *stage, double explored, size_t *arm_out)
     const struct wg_rng before = stage->driver.rng;
     stage->governor->explored = explored;
     *arm_out = wg__governor_choose(stage->governor, &stage->driver.rng);
-    return memcmp(&before, &stage->driver.rng, sizeof before) != 0;
+    return before.counter != stage->driver.rng.counter || before.left != stage->driver.rng.left;
 }
 
 /* Costs and epochs of any kind; some arms never reach the target. */

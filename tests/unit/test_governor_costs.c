@@ -217,7 +217,8 @@ static void plans_at_the_edges(void **state)
     assert_int_equal(survey_all(5, 0, 0.01, is_surveyed, &first), 2);
     assert_true(is_surveyed[4] && is_surveyed[1]);
     assert_int_equal(survey_all(WG_ARMS_MAX, 63, 1000, is_surveyed, &first), 63);
-    for (double affordable = 0.05; affordable < 70; affordable += 0.7) {
+    for (unsigned step = 0; step < 100; step++) {
+        const double affordable = 0.05 + 0.7 * step;
         const size_t count = survey_all(WG_ARMS_MAX, 30, affordable, is_surveyed, &first);
         assert_true((double)count <= fmax(2, affordable));
         assert_true((double)count >= fmin(63, floor(affordable)));

@@ -266,7 +266,7 @@ static void long_runs_are_forecast_through_thinned_curves(void **state)
     for (unsigned epoch = 1; epoch <= 2000; epoch++)
         wg__learning_curve_tell(&known, true, epoch, epoch / 2000.0);
     wg__curve_book_add(&book, &known, 2000);
-    double widest = 0;
+    double widest = 1;
     for (size_t i = 1; i < known.count; i++)
         widest = fmax(widest, (double)known.points[i].epoch / known.points[i - 1].epoch);
     assert_true(widest <= 2);

@@ -117,7 +117,8 @@ static void every_arm_is_surveyed_before_its_first_run(void **state)
 static void surveys_stay_within_their_budget(void **state)
 {
     (void)state;
-    for (double survey_j = 0.5; survey_j < 500; survey_j *= 1.7) {
+    for (int step = 0; step < 14; step++) {
+        const double survey_j = 0.5 * pow(1.7, step);
         struct toy_world world = make_stick();
         world.survey_j = survey_j;
         struct stage stage = open_stage(&world, 3);
@@ -209,7 +210,7 @@ static void more_runs_in_flight_than_there_is_room_do_no_harm(void **state)
     enum { RUNS = WG_IN_FLIGHT_MAX + 10 };
     const struct toy_world world = make_stick();
     struct stage stage = open_stage(&world, 1);
-    for (unsigned round = 0; round < 3; round++) {
+    for (uint64_t round = 0; round < 3; round++) {
         struct wg_batch_step step[RUNS];
         for (uint64_t n = 0; n < RUNS; n++)
             step[n] = ask_for(&stage, (struct wg_batch_request){round * RUNS + n, 0});
@@ -218,7 +219,7 @@ static void more_runs_in_flight_than_there_is_room_do_no_harm(void **state)
             (void)train(&stage, &step[n]);
         assert_int_equal(stage.governor->in_flight, 0);
     }
-    stage.driver.next.recurrence = 3 * RUNS;
+    stage.driver.next.recurrence = UINT64_C(3) * RUNS;
     recur_times(&stage, 40);
     assert_int_equal(best_arm(&stage), cheapest_arm(&world));
     close_stage(&stage);
