@@ -33,11 +33,9 @@ static size_t fill_grid(struct wg_epochs_model *model)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
     size_t count = 0;
-    for (double upper = -5; upper <= 9; upper += 1)
-        for (double lower = -9; lower <= 0; lower += 1)
+    for (int upper = -5; upper <= 9; upper++)
+        for (int lower = -9; lower <= 0 && lower < upper; lower++)
             for (int slope = 1; slope <= 3; slope += 2) {
-                if (!(lower < upper))
-                    continue;
                 if (model->shape) {
                     for (size_t i = 0; i < model->arm_count; i++)
                         model->shape[count * model->arm_count + i] =

@@ -120,9 +120,9 @@ unsigned wg__governor_stop_epochs(const struct wg_governor *governor, size_t arm
     double first = ceil(c->stop_floor * fallback_j / epoch_j);
     first = fmax(1, fmin(first, max_epochs));
     const double ratio = pow(max_epochs / first, 1 / ((double)BOUNDS_TRIED - 1));
-    double best_price = INFINITY, best = first, wanted = first, previous = 0;
-    for (int i = 0; i < BOUNDS_TRIED; i++, wanted *= ratio) {
-        const double k = fmin(max_epochs, ceil(wanted - 1e-9));
+    double best_price = INFINITY, best = first, previous = 0;
+    for (int i = 0; i < BOUNDS_TRIED; i++) {
+        const double k = fmin(max_epochs, ceil(first * pow(ratio, i) - 1e-9));
         if (k <= previous)
             continue;
         previous = k;

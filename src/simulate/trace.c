@@ -187,7 +187,7 @@ static char *join_path(struct wg_arena *arena, const char *dir, const char *name
     const bool slash = dir_length > 0 && dir[dir_length - 1] != '/';
     if (slash)
         path[dir_length] = '/';
-    memcpy(path + dir_length + slash, name, name_length + 1);
+    memcpy(path + dir_length + slash, name, name_length); /* the arena zeroed the end */
     return path;
 }
 

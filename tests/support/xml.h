@@ -82,9 +82,10 @@ static inline const char *xml_skip_tag(const char *at, struct xml_stack *stack)
     if (length == 0)
         return NULL;
     if (is_end) {
-        if (stack->depth == 0 || strcmp(stack->names[--stack->depth], name) != 0 || *at != '>')
+        if (stack->depth == 0 || *at != '>')
             return NULL;
-        return at + 1;
+        stack->depth--;
+        return strcmp(stack->names[stack->depth], name) == 0 ? at + 1 : NULL;
     }
     at = xml_skip_attributes(at);
     if (at == NULL)
