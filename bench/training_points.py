@@ -112,7 +112,8 @@ def peer(board, wants_new):
     count = 3 * len(result["cases"])
     board.holds(1, "totals that agree with Zeus's own simulator, run beside ours", not result["outside"],
                 f"{count - len(result['outside'])} of {count}", f"{count} of {count}", command)
-    lines = ["### Beside Zeus's own simulator", "", "Both programs run on one machine, on the same traces.", ""]
+    lines = ["### Beside Zeus's own simulator", "", "Both programs run on one machine, on the same traces; kept from the run that made "
+             "`build/results/compare_zeus.json` (`--peer` makes it anew).", ""]
     lines += [line for line in result["markdown"].splitlines()]
     return result, lines + ["", *commands("bench/peers/setup_zeus.sh", command)]
 

@@ -19,6 +19,7 @@ import re
 import sys
 import time
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import training_limits as limits  # noqa: E402
 import training_points as points  # noqa: E402

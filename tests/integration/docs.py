@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The documents say what is so: their commands run, their links lead somewhere, options and constants agree.
+
+    tests/integration/docs.py build/release/wattgov
+
+Commands are those of the ```sh blocks in README.md and docs/traces.md. They run as they stand, by bash, in an
+empty folder in which the program, the data and the traces of the tests lie where the documents have them.
+Lines that call tools/ are not run: they build and test the whole project; only their scripts must exist.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.environ.get("WATTGOV_SOURCE_ROOT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+PROGRAM = None
+RUNNABLE = ("README.md", "docs/traces.md")
+SCHEMES = ("http://", "https://", "#")
+
+
+def read(*parts):
+    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def shell_blocks(document):
+    return re.findall(r"^```sh\n(.*?)^```$", read(document), flags=re.DOTALL | re.MULTILINE)
+
+
+def documents():
+    yield "README.md"
+    for folder, _, names in os.walk(os.path.join(ROOT, "docs")):
+        for name in names:
+            if name.endswith(".md"):
+                yield os.path.relpath(os.path.join(folder, name), ROOT)
+
+
+def help_text(*command):
+    done = subprocess.run([PROGRAM, *command, "--help"], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    return done.stdout
+
+
+class Commands(unittest.TestCase):
+    def test_the_commands_of_the_documents_run(self):
+        for document in RUNNABLE:
+            blocks = shell_blocks(document)
+            self.assertTrue(blocks, f"{document} has no command")
+            with tempfile.TemporaryDirectory() as folder:
+                os.makedirs(os.path.join(folder, "build/release"))
+                os.symlink(PROGRAM, os.path.join(folder, "build/release/wattgov"))
+                os.symlink(os.path.join(os.path.abspath(ROOT), "data"), os.path.join(folder, "data"))
+                for block in blocks:
+                    lines = [line for line in block.splitlines() if not line.startswith("tools/")]
+                    script = "\n".join(["set -eu", *lines, ""])
+                    done = subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
+                    self.assertEqual(done.returncode, 0, f"{document}:\n{block}\n{done.stdout}")
+
+    def test_the_scripts_that_the_documents_name_exist(self):
+        for document in documents():
+            # `bench/power_limit` is a program that is built.
+            for name in set(re.findall(r"\b((?:tools|bench|tests)/[\w./-]*\w)", read(document))):
+                found = [name, name + ".c"]
+                self.assertTrue(any(os.path.exists(os.path.join(ROOT, path)) for path in found),
+                                f"{document} names {name}")
+
+    def test_the_links_of_the_documents_lead_somewhere(self):
+        for document in documents():
+            for link in re.findall(r"\]\(([^)\s]+)\)", read(document)):
+                if not link.startswith(SCHEMES):
+                    path = os.path.join(ROOT, os.path.dirname(document), link.split("#")[0])
+                    self.assertTrue(os.path.exists(path), f"{document} links to {link}")
+
+
+class Agreement(unittest.TestCase):
+    def test_manual_and_help_have_the_same_options(self):
+        listed = re.findall(r"^  (--[\w-]+)", help_text("simulate", "training"), flags=re.MULTILINE)
+        manual = read("man/wattgov-simulate-training.1.scd")
+        described = re.findall(r"^\*(--[\w-]+)\*", manual, flags=re.MULTILINE)
+        self.assertEqual(len(described), len(set(described)))
+        self.assertEqual(sorted(listed), sorted(described))
+
+    def test_manual_and_help_have_the_same_defaults(self):
+        text = re.sub(r"\s+", " ", help_text("simulate", "training"))
+        manual = re.sub(r"\s+", " ", read("man/wattgov-simulate-training.1.scd"))
+        found = 0
+        for option in re.findall(r"(--[\w-]+) [A-Z@]+ ", text):
+            of_help = re.search(rf"{option} [A-Z@]+ (.*?)(?= --[\w-]+ [A-Z@]+ | --json )", text)
+            default = re.search(r"default: (\d[\d.]*)\b", of_help.group(1)) if of_help else None
+            if default:
+                of_manual = re.search(rf"\*{option}\* .*?Default: (\d[\d.]*\d|\d)", manual)
+                self.assertIsNotNone(of_manual, option)
+                self.assertEqual(of_manual.group(1), default.group(1), option)
+                found += 1
+        self.assertGreaterEqual(found, 9)
+
+    def test_the_manual_names_the_commands(self):
+        for command in re.findall(r"^  ([a-z]+) ", help_text("simulate"), flags=re.MULTILINE):
+            self.assertIn(f"*wattgov simulate {command}*", read("man/wattgov.1.scd"))
+
+    def test_the_policy_document_has_every_constant(self):
+        header = read("src/optimize/governor_constants.h")
+        fields = re.search(r"struct wg_governor_constants \{(.*?)\n\};", header, flags=re.DOTALL).group(1)
+        fields = re.sub(r"/\*.*?\*/", "", fields, flags=re.DOTALL)
+        constants = [name.strip() for names in re.findall(r"double\s+([^;]+);", fields) for name in names.split(",")]
+        rows = re.findall(r"^\| (`[^|]*) \|", read("docs/internals/training-policy.md"), flags=re.MULTILINE)
+        described = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+        self.assertEqual(sorted(described), sorted(constants))
+
+    def test_the_document_of_the_formats_has_every_column(self):
+        text = read("docs/traces.md")
+        for name in ("data/training_jobs.csv", "tests/golden/tiny_trace/jobs.csv"):
+            for column in read(name).splitlines()[0].split(","):
+                self.assertIn(f"`{column}`", text)
+
+    def test_readme_keeps_the_marks_of_its_table(self):
+        for end in ("begin", "end"):
+            self.assertEqual(read("README.md").count(f"<!-- results of bench/training_results.py: {end} -->"), 1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
