@@ -228,8 +228,8 @@ static void write_setup(struct wg_page *page, const struct wg_study *study,
                            "Policies that can have learned on %s before, over %zu recurrences.",
                            request->warm_gpu, request->warm_recurrences);
     if (!isnan(study->decision_us_p50))
-        wg__page_paragraph(page, "One decision took %.1f µs (median), %.1f µs (99 %%).",
-                           study->decision_us_p50, study->decision_us_p99);
+        wg__page_paragraph(page, "One decision of %s took %.1f µs (median), %.1f µs (99 %%).",
+                           study->slowest_policy, study->decision_us_p50, study->decision_us_p99);
 }
 
 static size_t count_gpus(const struct wg_study *study)

@@ -122,6 +122,11 @@ static void write_summary(struct wg_json *json, const struct wg_study_summary *o
     wg__json_member_double(json, "mean_excess_over_oracle", of->mean_excess_over_oracle);
     wg__json_member_double(json, "worst_excess_over_oracle", of->worst_excess_over_oracle);
     wg__json_member_uint(json, "cases_above_default", of->cases_above_default);
+    wg__json_key(json, "decision_us");
+    wg__json_object(json);
+    wg__json_member_double(json, "p50", of->decision_us_p50);
+    wg__json_member_double(json, "p99", of->decision_us_p99);
+    wg__json_close(json);
     wg__json_close(json);
 }
 
@@ -341,8 +346,8 @@ void wg__training_text(const struct wg_study *study, const struct wg_study_reque
     wg__table_write(&table, with_color, out);
     wg__table_fini(&table);
     if (!isnan(study->decision_us_p50))
-        wg__buffer_printf(out, "\nOne decision takes %.1f us (median), %.1f us (99 %%).\n",
-                          study->decision_us_p50, study->decision_us_p99);
+        wg__buffer_printf(out, "\nOne decision of %s takes %.1f us (median), %.1f us (99 %%).\n",
+                          study->slowest_policy, study->decision_us_p50, study->decision_us_p99);
     wg__buffer_puts(out,
                     "\nbatch, limit: chosen most often in the last recurrence. saved, over oracle: "
                     "against what default and\noracle are expected to take, so those two are off "

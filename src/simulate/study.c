@@ -61,7 +61,7 @@ struct runner {
     struct wg_error error;
     struct wg_study *study;
     struct wg_study_sum sum;
-    uint64_t decisions[BUCKETS];
+    uint64_t decisions[WG_STUDY_POLICIES_MAX][BUCKETS]; /* per plan */
 };
 
 struct worker {
@@ -72,26 +72,26 @@ struct worker {
     pthread_t thread;
 };
 
-static void count_decisions(struct runner *runner, const struct wg_training_record *record)
+static void count_decisions(uint64_t buckets[BUCKETS], const struct wg_training_record *record)
 {
     const size_t kept = record->decisions < record->decision_capacity ? record->decisions
                                                                       : record->decision_capacity;
     for (size_t i = 0; i < kept; i++) {
         const double octaves = log2((double)record->decision_us[i]) + octaves_below_1_us;
         const double bucket = fmin(fmax(octaves * buckets_per_octave, 0), BUCKETS - 1);
-        runner->decisions[(size_t)bucket]++;
+        buckets[(size_t)bucket]++;
     }
 }
 
 /* A quantile of the decision times: the middle of its bucket. NaN when there are none. */
-static double decision_quantile(const struct runner *runner, double share)
+static double decision_quantile(const uint64_t buckets[BUCKETS], double share)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < BUCKETS; i++)
-        total += runner->decisions[i];
+        total += buckets[i];
     double left = share * (double)total;
     for (size_t i = 0; i < BUCKETS && total > 0; i++) {
-        left -= (double)runner->decisions[i];
+        left -= (double)buckets[i];
         if (left <= 0)
             return exp2(((double)i + 0.5) / buckets_per_octave - octaves_below_1_us);
     }
@@ -163,8 +163,9 @@ static enum wg_code add_record(struct runner *runner, size_t task,
                                const struct wg_training_record *record, struct wg_error *err)
 {
     const size_t case_index = task / runner->request->seeds;
-    if (runner->plans[case_index % runner->plan_count].kind == DECIDES)
-        count_decisions(runner, record);
+    const size_t plan = case_index % runner->plan_count;
+    if (runner->plans[plan].kind == DECIDES)
+        count_decisions(runner->decisions[plan], record);
     wg__study_sum_add(&runner->sum, record);
     if (runner->sum.added < runner->request->seeds)
         return WG_OK;
@@ -402,6 +403,23 @@ static enum wg_code lay_out(struct runner *runner, struct wg_study *study, struc
     return wg__study_sum_init(&runner->sum, recurrences, study->seeds, study->bin_count, err);
 }
 
+/* Each policy's own, and the slowest one's for the study. */
+static void time_decisions(const struct runner *runner, struct wg_study *study)
+{
+    study->decision_us_p50 = study->decision_us_p99 = NAN;
+    for (size_t i = 0; i < study->summary_count; i++) {
+        struct wg_study_summary *summary = &study->summaries[i];
+        summary->decision_us_p50 = decision_quantile(runner->decisions[i], 0.5);
+        summary->decision_us_p99 = decision_quantile(runner->decisions[i], 0.99);
+        if (!isnan(summary->decision_us_p50) &&
+            !(summary->decision_us_p50 <= study->decision_us_p50)) {
+            study->decision_us_p50 = summary->decision_us_p50;
+            study->decision_us_p99 = summary->decision_us_p99;
+            study->slowest_policy = summary->policy;
+        }
+    }
+}
+
 static enum wg_code run(struct runner *runner, struct wg_study *study, struct wg_error *err)
 {
     enum wg_code code = check_request(runner->request, err);
@@ -417,8 +435,8 @@ static enum wg_code run(struct runner *runner, struct wg_study *study, struct wg
         code = run_tasks(runner, err);
     for (size_t i = 0; i < study->summary_count && code == WG_OK; i++)
         code = summarize(study, i, runner->plan_count, err);
-    study->decision_us_p50 = decision_quantile(runner, 0.5);
-    study->decision_us_p99 = decision_quantile(runner, 0.99);
+    if (code == WG_OK)
+        time_decisions(runner, study);
     return code;
 }
 

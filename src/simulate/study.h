@@ -129,6 +129,8 @@ struct wg_study_summary {
     double mean_excess_over_oracle; /* share: 0.07 is 7 % above the oracle */
     double worst_excess_over_oracle;
     size_t cases_above_default; /* dearer than default is expected to be; 0 for default itself */
+    double decision_us_p50;     /* NaN for default and oracle, which decide nothing */
+    double decision_us_p99;
 };
 
 struct wg_study {
@@ -142,8 +144,10 @@ struct wg_study {
     struct wg_study_case *cases; /* by world, then in the order of the policies */
     size_t summary_count;
     struct wg_study_summary *summaries; /* one per policy */
-    double decision_us_p50; /* over the policies that decide (not default, oracle); NaN: none */
+    /* Of the deciding policy (not default, oracle) with the largest median; NaN: there is none. */
+    double decision_us_p50;
     double decision_us_p99;
+    const char *slowest_policy; /* its name, or NULL */
 };
 
 /* Runs the study. Everything is checked and every case is built before the first replay. A

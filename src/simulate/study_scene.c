@@ -50,7 +50,11 @@ static enum wg_code add_drift(const struct wg_study_request *request, const char
     if (job == NULL)
         return wg__fail(err, WG_EINVAL, "drift: no job '%s' in %s", request->drift_job,
                         request->jobs->source);
-    enum wg_code code = wg__trace_case(request->trace, gpu, job, &scene->drifted, err);
+    /* The user's batch size may be of no use to the new job: that is what a policy must get over.
+     */
+    struct wg_training_job changed = *job;
+    changed.default_may_fail = true;
+    enum wg_code code = wg__trace_case(request->trace, gpu, &changed, &scene->drifted, err);
     if (code == WG_OK)
         code = wg__case_intersect(scene->present, scene->drifted, err);
     if (code != WG_OK)
@@ -65,12 +69,6 @@ static enum wg_code add_drift(const struct wg_study_request *request, const char
                         "expected the same ones",
                         before->job, after->job, gpu);
     wg__training_costs(scene->drifted, request->rules.eta, &scene->drifted_costs);
-    const size_t arm = scene->drifted->default_arm;
-    if (!isfinite(scene->drifted_costs.expected_epochs[arm]))
-        return wg__fail(err, WG_EUNREACHABLE,
-                        "drift: '%s' never reaches its target on %s at the default batch size %g "
-                        "of '%s'",
-                        after->job, gpu, after->arms[arm].batch_size, before->job);
     return WG_OK;
 }
 

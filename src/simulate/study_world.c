@@ -121,12 +121,10 @@ enum wg_code wg__study_world_describe(const struct wg_study_scene *scene,
     out->default_batch_size = before->arms[before->default_arm].batch_size;
     out->oracle_batch_size = after->arms[costs_after->oracle_arm].batch_size;
     out->oracle_limit_w = after->limit_w[costs_after->oracle_limit];
-    const size_t top = before->limit_count - 1;
-    const struct wg_training_bill default_before =
-        wg__training_expected(before, &scene->costs, eta, before->default_arm, top);
+    const struct wg_training_bill default_before = wg__training_default(before, &scene->costs, eta);
     const struct wg_training_bill oracle_before = wg__training_expected(
         before, &scene->costs, eta, scene->costs.oracle_arm, scene->costs.oracle_limit);
-    out->default_bill = wg__training_expected(after, costs_after, eta, after->default_arm, top);
+    out->default_bill = wg__training_default(after, costs_after, eta);
     out->oracle_bill = wg__training_expected(after, costs_after, eta, costs_after->oracle_arm,
                                              costs_after->oracle_limit);
     const double first = (double)drift_at, rest = (double)(recurrences - drift_at);

@@ -71,6 +71,11 @@ struct wg_training_bill wg__training_expected(const struct wg_training_case *tra
                                               const struct wg_training_costs *costs, double eta,
                                               size_t arm, size_t limit);
 
+/* Expected bill of somebody who always runs the default at the largest limit, and after
+ * WG_ATTEMPTS_MAX attempts in vain (a job that drifted) the best setting. */
+struct wg_training_bill wg__training_default(const struct wg_training_case *training_case,
+                                             const struct wg_training_costs *costs, double eta);
+
 /* What a replay has seen; arrays hold one entry per recurrence. */
 struct wg_training_record {
     double *cost_j; /* paid for recurrence i, by whichever attempt */

@@ -68,3 +68,20 @@ struct wg_training_bill wg__training_expected(const struct wg_training_case *tra
         .cost_j = eta * energy_j + (1 - eta) * training_case->max_power_w * time_s,
     };
 }
+
+struct wg_training_bill wg__training_default(const struct wg_training_case *training_case,
+                                             const struct wg_training_costs *costs, double eta)
+{
+    const size_t arm = training_case->default_arm, top = training_case->limit_count - 1;
+    if (isfinite(costs->expected_epochs[arm]))
+        return wg__training_expected(training_case, costs, eta, arm, top);
+    const struct wg_training_arm *it = &training_case->arms[arm];
+    struct wg_training_bill bill =
+        wg__training_expected(training_case, costs, eta, costs->oracle_arm, costs->oracle_limit);
+    const double epochs = (double)WG_ATTEMPTS_MAX * training_case->max_epochs;
+    const double time_s = epochs * it->epoch_time_s[top];
+    bill.time_s += time_s;
+    bill.energy_j += time_s * it->power_w[top];
+    bill.cost_j += epochs * costs->epoch_cost_j[arm][top];
+    return bill;
+}
