@@ -103,7 +103,7 @@ static enum wg_code make_arms(const struct wg_gpu_trace *gpu, const struct wg_tr
         }
         if (!job->only_profiled)
             return wg__fail(err, WG_EDATA,
-                            "%s: job '%s': batch size %g has training runs but no power rows; "
+                            "%s: job '%s': batch size %.10g has training runs but no power rows; "
                             "expected one per power limit (or 'profiled' in the job table's "
                             "column batch_sizes)",
                             gpu->path, job->name, batch_size);
@@ -129,7 +129,7 @@ static enum wg_code fill_power(const struct wg_gpu_trace *gpu, const struct wg_t
             limit++;
         if (arm->power_w[limit] > 0)
             return wg__fail(err, WG_EDATA,
-                            "%s:%zu: job '%s': batch size %g at %g W stands twice; expected one "
+                            "%s:%zu: job '%s': batch size %.10g at %g W stands twice; expected one "
                             "row per batch size and limit",
                             gpu->path, row->line, job->name, arm->batch_size, row->limit_w);
         arm->power_w[limit] = row->power_w;
@@ -137,11 +137,11 @@ static enum wg_code fill_power(const struct wg_gpu_trace *gpu, const struct wg_t
     }
     for (size_t limit = 0; limit < out->limit_count; limit++)
         if (!(arm->power_w[limit] > 0))
-            return wg__fail(err, WG_EDATA,
-                            "%s: job '%s': batch size %g has no row at %g W; expected one for each "
-                            "of the job's %zu power limits",
-                            gpu->path, job->name, arm->batch_size, out->limit_w[limit],
-                            out->limit_count);
+            return wg__fail(
+                err, WG_EDATA,
+                "%s: job '%s': batch size %.10g has no row at %g W; expected one for each "
+                "of the job's %zu power limits",
+                gpu->path, job->name, arm->batch_size, out->limit_w[limit], out->limit_count);
     return WG_OK;
 }
 
@@ -181,6 +181,12 @@ static enum wg_code fill_run(const struct wg_training_trace *trace, size_t first
                 continue;
             }
             if (is_same(row->target_metric, job->target_metric)) {
+                if (*has_target)
+                    return wg__fail(err, WG_EDATA,
+                                    "%s:%zu: job '%s': run '%s' of batch size %.10g has target "
+                                    "metric %.10g twice; expected one row per run and metric",
+                                    trace->runs_path, row->line, job->name, row->run,
+                                    row->key.batch_size, row->target_metric);
                 run->target_epoch = row->target_epoch;
                 *has_target = true;
             }
@@ -279,11 +285,12 @@ static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg
     while (arm < out->arm_count && !is_same(out->arms[arm].batch_size, wanted))
         arm++;
     if (arm == out->arm_count)
-        return wg__fail(err, WG_EDATA,
-                        "%s: job '%s': the default batch size %g has no power rows or no training "
-                        "runs; expected one of the %zu batch sizes from %g to %g that have both",
-                        gpu->path, job->name, job->default_batch_size, out->arm_count,
-                        out->arms[0].batch_size, largest);
+        return wg__fail(
+            err, WG_EDATA,
+            "%s: job '%s': the default batch size %.10g has no power rows or no training "
+            "runs; expected one of the %zu batch sizes from %.10g to %.10g that have both",
+            gpu->path, job->name, job->default_batch_size, out->arm_count, out->arms[0].batch_size,
+            largest);
     out->default_arm = arm;
     bool is_reached = false;
     for (size_t i = 0; i < out->arm_count; i++)
@@ -293,7 +300,7 @@ static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg
         return WG_OK;
     return wg__fail(err, WG_EUNREACHABLE,
                     "job '%s' on %s: target metric %g is never reached within %u epochs at %s "
-                    "batch size %g; expected a target that it reaches",
+                    "batch size %.10g; expected a target that it reaches",
                     job->name, gpu->name, job->target_metric, job->max_epochs,
                     job->default_may_fail ? "any batch size beside" : "the default", wanted);
 }
@@ -409,7 +416,7 @@ static enum wg_code keep_common(struct wg_training_case *kept, const double *com
     kept->arm_count = next;
     return has_default ? WG_OK
                        : wg__fail(err, WG_EINVAL,
-                                  "job '%s' on %s: its default batch size %g is not one of the "
+                                  "job '%s' on %s: its default batch size %.10g is not one of the "
                                   "batch sizes that both jobs have",
                                   kept->job, kept->gpu, wanted);
 }

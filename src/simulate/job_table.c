@@ -16,6 +16,10 @@
 
 enum { JOBS_MAX = 4096, EPOCHS_MAX = 1000000 };
 
+/* Far beyond any use, and such that no cost leaves the range of a double. */
+static const double largest_scale = 1e6;
+static const double largest_batch_size = 1e12;
+
 static enum wg_code copy_text(struct wg_job_table *table, const struct wg_csv *csv,
                               const char *column, const char **out, struct wg_error *err)
 {
@@ -30,8 +34,9 @@ static enum wg_code copy_text(struct wg_job_table *table, const struct wg_csv *c
     return *out ? WG_OK : wg__fail(err, WG_ENOMEM, "out of memory");
 }
 
+/* A number from 1 / `most` to `most`. */
 static enum wg_code read_positive(const struct wg_csv *csv, const char *column, bool required,
-                                  double *out, struct wg_error *err)
+                                  double most, double *out, struct wg_error *err)
 {
     if (!required && !wg__csv_has_column(csv, column))
         return WG_OK;
@@ -41,6 +46,9 @@ static enum wg_code read_positive(const struct wg_csv *csv, const char *column, 
         code = wg__csv_double(csv, index, out, err);
     if (code == WG_OK && !(*out > 0))
         code = wg__csv_fail(csv, index, err, "must be above 0, not %g", *out);
+    if (code == WG_OK && !(*out >= 1 / most && *out <= most))
+        code = wg__csv_fail(csv, index, err, "expected a number from %g to %g, not %g", 1 / most,
+                            most, *out);
     return code;
 }
 
@@ -90,15 +98,18 @@ static enum wg_code read_job(struct wg_job_table *table, const struct wg_csv *cs
     if (code == WG_OK)
         code = wg__csv_uint(csv, column, 1, EPOCHS_MAX, &job->max_epochs, err);
     if (code == WG_OK)
-        code = read_positive(csv, "default_batch_size", true, &job->default_batch_size, err);
+        code = read_positive(csv, "default_batch_size", true, largest_batch_size,
+                             &job->default_batch_size, err);
     if (code == WG_OK)
         code = read_choice(csv, "direction", true, "lower", "higher", &job->higher_is_better, err);
     if (code == WG_OK)
         code = read_choice(csv, "batch_sizes", false, "all", "profiled", &job->only_profiled, err);
     if (code == WG_OK)
-        code = read_positive(csv, "critical_batch_scale", false, &job->critical_batch_scale, err);
+        code = read_positive(csv, "critical_batch_scale", false, largest_scale,
+                             &job->critical_batch_scale, err);
     if (code == WG_OK)
-        code = read_positive(csv, "epoch_time_scale", false, &job->epoch_time_scale, err);
+        code = read_positive(csv, "epoch_time_scale", false, largest_scale, &job->epoch_time_scale,
+                             err);
     return code;
 }
 

@@ -20,6 +20,12 @@
 
 static const char power_prefix[] = "summary_power_";
 
+/* What no measurement exceeds: 1e9 s are 31 years. Within these bounds no cost of a replay, nor its
+ * square, leaves the range of a double. */
+static const double least_measured = 1e-9;
+static const double most_measured = 1e9; /* W and s */
+static const double largest_batch_size = 1e12;
+
 static void *grow(void *rows, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -54,6 +60,9 @@ static enum wg_code read_key(struct wg_training_trace *trace, const struct wg_cs
     enum wg_code code = wg__csv_double(csv, columns[3], &out->batch_size, err);
     if (code == WG_OK && !(out->batch_size >= 1))
         code = wg__csv_fail(csv, columns[3], err, "must be at least 1, not %g", out->batch_size);
+    if (code == WG_OK && out->batch_size > largest_batch_size)
+        code = wg__csv_fail(csv, columns[3], err, "must be at most %g, not %g", largest_batch_size,
+                            out->batch_size);
     return code;
 }
 
@@ -92,6 +101,7 @@ static enum wg_code read_run_row(struct wg_training_trace *trace, const struct w
         return wg__csv_fail(csv, columns[6], err,
                             "expected a whole number from 1 to 1000000, or nan, not %g", epoch);
     row->target_epoch = isnan(epoch) ? 0 : (unsigned)epoch;
+    row->line = wg__csv_line(csv);
     return WG_OK;
 }
 
@@ -138,6 +148,9 @@ static enum wg_code read_power_row(struct wg_training_trace *trace, struct wg_gp
         code = wg__csv_double(csv, columns[4 + i], values[i], err);
         if (code == WG_OK && !(*values[i] > 0))
             code = wg__csv_fail(csv, columns[4 + i], err, "must be above 0, not %g", *values[i]);
+        if (code == WG_OK && !(*values[i] >= least_measured && *values[i] <= most_measured))
+            code = wg__csv_fail(csv, columns[4 + i], err, "expected a number from %g to %g, not %g",
+                                least_measured, most_measured, *values[i]);
     }
     row->line = wg__csv_line(csv);
     return code;

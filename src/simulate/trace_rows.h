@@ -23,6 +23,7 @@ struct wg_run_row {
     const char *run;
     double target_metric;
     unsigned target_epoch; /* 0: never */
+    size_t line;
 };
 
 struct wg_power_row {

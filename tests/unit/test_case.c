@@ -182,6 +182,26 @@ static void rejects_what_the_trace_does_not_hold(void **state)
 }
 
 /* As Zeus does it: a default above the largest batch size that fits the GPU becomes that one. */
+/* Two rows that say different things, or whose metrics differ by rounding alone. */
+static void rejects_a_run_with_two_rows_for_the_target(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"d,n,16,sgd,0.1,2,0.5,9",
+                                       "d,n,16,sgd,0.1,2,0.5000000000001,5"};
+    struct tiny tiny;
+    tiny_open(&tiny);
+    for (size_t i = 0; i < 2; i++) {
+        struct scratch scratch;
+        scratch_open(&scratch);
+        tiny_copy(&scratch);
+        tiny_append(&scratch, "summary_train.csv", rows[i]);
+        check_rejects(&scratch, tiny_job(&tiny, "toy"), WG_EDATA, "summary_train.csv:20",
+                      "run '2' of batch size 16 has target metric 0.5 twice");
+        scratch_close(&scratch);
+    }
+    tiny_close(&tiny);
+}
+
 static void lowers_a_default_that_is_too_large(void **state)
 {
     (void)state;
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(rejects_incomplete_and_doubled_limits),
         cmocka_unit_test(rejects_targets_that_cannot_be_reached),
         cmocka_unit_test(rejects_what_the_trace_does_not_hold),
+        cmocka_unit_test(rejects_a_run_with_two_rows_for_the_target),
         cmocka_unit_test(lowers_a_default_that_is_too_large),
         cmocka_unit_test(drops_runs_that_say_nothing_of_the_target),
         cmocka_unit_test(scales_epoch_time_and_critical_batch),

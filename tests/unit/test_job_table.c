@@ -123,6 +123,9 @@ static void rejects_bad_tables(void **state)
                   "jobs.csv:3: job 'a' stands twice");
     check_rejects(HEADER ",batch_sizes\na,d,n,sgd,loss,lower,1,10,8,some\n", "batch_sizes");
     check_rejects(HEADER ",epoch_time_scale\na,d,n,sgd,loss,lower,1,10,8,0\n", "above 0");
+    check_rejects(HEADER ",epoch_time_scale\na,d,n,sgd,loss,lower,1,10,8,1e300\n",
+                  "from 1e-06 to 1e+06");
+    check_rejects(HEADER "\na,d,n,sgd,loss,lower,1.5,10,1e13\n", "default_batch_size");
     check_rejects(HEADER ",critical_batch_scale\na,d,n,sgd,loss,lower,1,10,8,x\n",
                   "critical_batch_scale");
 }

@@ -160,6 +160,12 @@ static void rejects_a_bad_cell_with_its_line_and_column(void **state)
     check_rejects_power("d,n,8,sgd,150,10,0", "average_power");
     check_rejects_power("d,n,8,sgd,-150,10,100", "power_limit");
     check_rejects_power("d,n,8,sgd,150,inf,100", "time_per_epoch");
+    /* Beyond what can be measured, and what costs can be computed from. */
+    check_rejects_run("d,n,1e13,sgd,0.1,3,0.5,1", "at most 1e+12");
+    check_rejects_power("d,n,8,sgd,150,1e200,100", "time_per_epoch");
+    check_rejects_power("d,n,8,sgd,150,1e-308,100", "from 1e-09 to 1e+09");
+    check_rejects_power("d,n,8,sgd,150,10,2e9", "average_power");
+    check_rejects_power("d,n,8,sgd,1e160,10,100", "power_limit");
 }
 
 static void rejects_two_files_for_one_gpu(void **state)
