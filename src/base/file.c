@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -197,6 +198,18 @@ static void flush_folder(const char *folder)
     (void)close(fd);
 }
 
+/* Holds back the signals that people end programs with, until the temporary file is gone again;
+ * only SIGKILL and a power cut can leave one behind. */
+static void hold_signals(sigset_t *before)
+{
+    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    sigset_t held;
+    (void)sigemptyset(&held);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        (void)sigaddset(&held, ending[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &held, before); /* cannot fail with these arguments */
+}
+
 static enum wg_code replace(const struct target *target, const char *bytes, size_t length,
                             struct wg_error *err)
 {
@@ -221,6 +234,33 @@ static enum wg_code replace(const struct target *target, const char *bytes, size
     return WG_OK;
 }
 
+/* Whether two targets that do not exist would be the same new file: its name in the same folder. */
+static bool is_same_name(const struct target *a, const struct target *b)
+{
+    const char *slash_a = strrchr(a->path, '/'), *slash_b = strrchr(b->path, '/');
+    struct stat folder_a, folder_b;
+    return strcmp(slash_a != NULL ? slash_a + 1 : a->path,
+                  slash_b != NULL ? slash_b + 1 : b->path) == 0 &&
+           stat(a->folder, &folder_a) == 0 && stat(b->folder, &folder_b) == 0 &&
+           folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
+}
+
+bool wg__file_is_same(const char *path, const char *other)
+{
+    struct target a = {0}, b = {0};
+    if (strcmp(path, other) == 0)
+        return true;
+    if (find_target(&a, path, NULL) != WG_OK || find_target(&b, other, NULL) != WG_OK)
+        return false;
+    if (a.descriptor >= 0 || b.descriptor >= 0)
+        return a.descriptor == b.descriptor;
+    if (a.exists != b.exists)
+        return false;
+    if (!a.exists)
+        return is_same_name(&a, &b);
+    return a.status.st_dev == b.status.st_dev && a.status.st_ino == b.status.st_ino;
+}
+
 enum wg_code wg__file_write(const char *path, const char *bytes, size_t length,
                             struct wg_error *err)
 {
@@ -230,7 +270,11 @@ enum wg_code wg__file_write(const char *path, const char *bytes, size_t length,
         return code;
     if (target.descriptor >= 0 || !target.is_regular)
         return write_in_place(&target, bytes, length, err);
-    return replace(&target, bytes, length, err);
+    sigset_t before;
+    hold_signals(&before);
+    const enum wg_code replaced = replace(&target, bytes, length, err);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* one that came meanwhile is taken here */
+    return replaced;
 }
 
 enum wg_code wg__file_check_writable(const char *path, struct wg_error *err)

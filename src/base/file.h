@@ -11,6 +11,7 @@
 #ifndef WG_BASE_FILE_H
 #define WG_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -22,5 +23,8 @@ enum wg_code wg__file_write(const char *path, const char *bytes, size_t length,
 /* Whether `wg__file_write(path)` could work, tried before a long computation and without touching
  * the target: the folder exists and is writable, and the target is no folder. */
 enum wg_code wg__file_check_writable(const char *path, struct wg_error *err);
+
+/* Whether writing to both paths would write the same file, however the paths are spelled. */
+bool wg__file_is_same(const char *path, const char *other);
 
 #endif

@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/check.h"
 #include "support/scratch.h"
@@ -251,6 +253,48 @@ static void a_descriptor_by_name_writes_where_it_stands(void **state)
     scratch_close(&scratch);
 }
 
+static void one_file_is_known_under_other_spellings(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_open(&scratch);
+    char folder[512], new[600], other[600], link[600];
+    (void)snprintf(folder, sizeof folder, "%s", scratch.folder);
+    (void)snprintf(new, sizeof new, "%s/new", folder);
+    (void)snprintf(other, sizeof other, "%s/./new", folder);
+    (void)snprintf(link, sizeof link, "%s/link", folder);
+    assert_true(wg__file_is_same(new, new));
+    assert_true(wg__file_is_same(new, other)); /* of files that are still to be made */
+    assert_false(wg__file_is_same(new, link));
+    scratch_write(new, "x", 1);
+    assert_int_equal(symlink("new", link), 0);
+    assert_true(wg__file_is_same(new, other));
+    assert_true(wg__file_is_same(new, link));
+    (void)snprintf(other, sizeof other, "%s/other", folder);
+    assert_false(wg__file_is_same(new, other));
+    scratch_write(other, "x", 1);
+    assert_false(wg__file_is_same(new, other));
+    assert_true(wg__file_is_same("/dev/stdout", "/dev/fd/1"));
+    assert_false(wg__file_is_same("/dev/stdout", "/dev/stderr"));
+    assert_false(wg__file_is_same(new, "/dev/stdout"));
+    assert_false(wg__file_is_same(new, "/nowhere/at/all"));
+    scratch_close(&scratch);
+}
+
+static void writing_gives_the_signals_back(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    sigset_t blocked;
+    scratch_open(&scratch);
+    assert_int_equal(wg__file_write(scratch_path(&scratch, "new"), "x", 1, NULL), WG_OK);
+    assert_int_not_equal(wg__file_write("/nowhere/at/all", "x", 1, NULL), WG_OK);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+    assert_int_equal(sigismember(&blocked, SIGINT), 0);
+    assert_int_equal(sigismember(&blocked, SIGTERM), 0);
+    scratch_close(&scratch);
+}
+
 /* A limit on file sizes stands for the full disk: the write comes back short, then fails. */
 static void a_full_disk_keeps_the_old_file_and_leaves_nothing(void **state)
 {
@@ -293,6 +337,8 @@ int main(void)
         cmocka_unit_test(devices_are_written_in_place),
         cmocka_unit_test(a_pipe_is_written_in_place),
         cmocka_unit_test(a_descriptor_by_name_writes_where_it_stands),
+        cmocka_unit_test(one_file_is_known_under_other_spellings),
+        cmocka_unit_test(writing_gives_the_signals_back),
         cmocka_unit_test(a_full_disk_keeps_the_old_file_and_leaves_nothing),
     };
     return run_tests(tests);
