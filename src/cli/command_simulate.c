@@ -3,7 +3,7 @@
  * `wattgov simulate training`: policies replayed on measured traces.
  *
  * The command checks all that it was given (options, names, output paths, files) before it computes
- * anything, and writes its results whole or not at all, so a failed run leaves nothing behind.
+ * anything, so a run that fails leaves nothing behind; each file is written whole or not at all.
  *
  * Threads: the main thread; the study starts its own.
  */
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -24,9 +24,15 @@
 #include "cli/report_training.h"
 #include "cli/table.h"
 #include "cli/training_results.h"
+#include "optimize/thompson.h"
 #include "simulate/study.h"
 
-enum { MANY_MAX = 100000, NAMES_SHOWN_MAX = 12, GPUS_SHOWN_MAX = 64 };
+enum {
+    MANY_MAX = 100000,
+    SECONDS_MAX = 1000000, /* of one measurement */
+    NAMES_SHOWN_MAX = 12,
+    GPUS_SHOWN_MAX = 64
+};
 
 static const char plain_characters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=./:,@%+";
@@ -126,7 +132,7 @@ static const struct wg_option options[] = {
      WG_OPTION_UNSIGNED(struct args, window),
      .value = "N",
      .min = 0,
-     .max = MANY_MAX,
+     .max = WG_THOMPSON_WINDOW_MAX,
      .help = "Only the last N observations of each batch size count; 0 counts all."},
     {.name = "target",
      WG_OPTION_DOUBLE(struct args, target),
@@ -170,7 +176,7 @@ static const struct wg_option options[] = {
      .unit = "s",
      .min = 0,
      .min_is_excluded = true,
-     .max = HUGE_VAL,
+     .max = SECONDS_MAX,
      .help = "wattgov: length of one look at a batch size's speed and power."},
     {.name = "threads",
      WG_OPTION_UNSIGNED(struct args, threads),
@@ -233,9 +239,11 @@ static enum wg_code parse_charge(const char *text, struct wg_training_rules *rul
     rules->charge = WG_CHARGE_SECONDS;
     rules->probe_noise = probe_noise;
     if (strncmp(text, prefix, sizeof prefix - 1) == 0 &&
-        wg__parse_double(text + sizeof prefix - 1, &rules->probe_s) && rules->probe_s > 0)
+        wg__parse_double(text + sizeof prefix - 1, &rules->probe_s) && rules->probe_s > 0 &&
+        rules->probe_s <= SECONDS_MAX)
         return WG_OK;
-    return wg__option_reject(err, "profile-charge", text, "'epoch' or 'seconds:S' with S above 0");
+    return wg__option_reject(err, "profile-charge", text,
+                             "'epoch' or 'seconds:S' with S above 0 and at most 1000000");
 }
 
 /* "JOB@R"; the job's name goes into `job`. */
@@ -343,8 +351,10 @@ static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out
     wg__buffer_init(&path);
     wg__buffer_printf(&path, "%s/jobs.csv", args->trace);
     enum wg_code code = path.failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
+    /* A link that leads nowhere is there too: the built-in table must not take its place. */
+    struct stat status;
     if (code == WG_OK)
-        code = wg__job_table_open(out, access(path.data, F_OK) == 0 ? path.data : NULL, err);
+        code = wg__job_table_open(out, lstat(path.data, &status) == 0 ? path.data : NULL, err);
     wg__buffer_fini(&path);
     return code;
 }
@@ -354,8 +364,8 @@ static enum wg_code check_args(const struct args *args, struct wg_error *err)
 {
     enum wg_code code = check_policies(&args->policies, err);
     if (code == WG_OK && args->csv != NULL && args->html != NULL &&
-        strcmp(args->csv, args->html) == 0)
-        code = wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->csv);
+        wg__file_is_same(args->csv, args->html))
+        code = wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->html);
     if (code == WG_OK && args->csv != NULL)
         code = wg__file_check_writable(args->csv, err);
     if (code == WG_OK && args->html != NULL)

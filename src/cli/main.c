@@ -3,9 +3,9 @@
  * The program `wattgov`: the table of commands, and what must hold for each of them.
  *
  * Before a command runs, the three standard descriptors are open (or else a file that we open would
- * become "stdout" and receive the results), and SIGPIPE is ignored, so that a reader who leaves is
- * an error message and exit 1, like a full disk. After it, stdout is flushed and checked: a result
- * that didn't reach its reader is no success.
+ * become "stdout" and receive the results), and SIGPIPE and SIGXFSZ are ignored, so that a reader
+ * who leaves and a limit on the size of files are an error message and exit 1, like a full disk.
+ * After it, stdout is flushed and checked: a result that didn't reach its reader is no success.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static void open_standard_descriptors(void)
 int main(int argc, char *argv[])
 {
     open_standard_descriptors();
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
         return WG_EXIT_FAILED;
 
     int status;

@@ -126,12 +126,12 @@ static void describe_world(struct wg_page *page, const struct wg_study_world *wo
     size_t length = 0;
     for (size_t i = 0; i < world->left_out_count && length < sizeof left_out; i++)
         length +=
-            (size_t)snprintf(left_out + length, sizeof left_out - length, "%s%g",
+            (size_t)snprintf(left_out + length, sizeof left_out - length, "%s%.10g",
                              i == 0 ? " Trained, but not measured on this GPU: batch size " : ", ",
                              world->left_out[i]);
     wg__page_paragraph(
         page,
-        "Target: %s %g. %zu batch size%s from %g to %g, %zu power limit%s from %g to "
+        "Target: %s %g. %zu batch size%s from %.10g to %.10g, %zu power limit%s from %g to "
         "%g W.%s%s",
         world->metric, world->target_metric, world->arm_count, plural(world->arm_count),
         world->batch_size[0], world->batch_size[world->arm_count - 1], world->limit_count,

@@ -295,8 +295,8 @@ static void add_point(struct sketch *sketch, struct plane *plane,
     char energy[WG_QUANTITY_BYTES], time[WG_QUANTITY_BYTES], text[160];
     wg__format_in(energy, point->energy_j, energy_unit);
     wg__format_in(time, point->time_s, time_unit);
-    (void)snprintf(text, sizeof text, "%s%sbatch %g, %g W\n%s, %s", who, *who != '\0' ? ": " : "",
-                   point->batch_size, point->power_limit_w, energy, time);
+    (void)snprintf(text, sizeof text, "%s%sbatch %.10g, %g W\n%s, %s", who,
+                   *who != '\0' ? ": " : "", point->batch_size, point->power_limit_w, energy, time);
     const char *label = wg__arena_strdup(sketch->scratch, text);
     if (label == NULL) {
         sketch->page->out->failed = true;
@@ -391,8 +391,9 @@ static void draw_front(struct wg_page *page, const struct wg_study *study, size_
     add_plane(&sketch, &front, "front", WG_PLOT_LINE, WG_PLOT_INK);
     const double top_w = world->limit_w[world->limit_count - 1];
     char caption[CAPTION_BYTES] = "";
-    append_caption(caption, "Default: batch %g, %g W; oracle: %g, %g W", world->default_batch_size,
-                   top_w, world->oracle_batch_size, world->oracle_limit_w);
+    append_caption(caption, "Default: batch %.10g, %g W; oracle: %.10g, %g W",
+                   world->default_batch_size, top_w, world->oracle_batch_size,
+                   world->oracle_limit_w);
     add_mark(&sketch, world, world->default_batch_size, top_w, "default");
     add_mark(&sketch, world, world->oracle_batch_size, world->oracle_limit_w, "oracle");
     for (size_t s = 0; s < study->summary_count; s++) {
@@ -401,7 +402,7 @@ static void draw_front(struct wg_page *page, const struct wg_study *study, size_
         if (!wg__policy_decides(policy))
             continue;
         add_mark(&sketch, world, of->final_batch_size, of->final_limit_w, policy);
-        append_caption(caption, "; %s ends at %g, %g W", policy, of->final_batch_size,
+        append_caption(caption, "; %s ends at %.10g, %g W", policy, of->final_batch_size,
                        of->final_limit_w);
     }
     append_caption(caption, ".");
@@ -444,7 +445,7 @@ static size_t make_rows(struct sketch *sketch, size_t index,
             continue;
         char text[32];
         const double batch_size = world->batch_size[arm];
-        (void)snprintf(text, sizeof text, "%g", batch_size);
+        (void)snprintf(text, sizeof text, "%.10g", batch_size);
         const bool is_default = batch_size == world->default_batch_size;
         const bool is_oracle = batch_size == world->oracle_batch_size;
         rows[count] = (struct wg_heat_row){

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "cli/markup.h"
 #include "cli/table.h"
 #include "simulate/study.h"
 
@@ -260,7 +261,7 @@ static void add_row(const struct wg_study *study, const struct wg_study_case *of
     char text[WG_QUANTITY_BYTES];
     wg__table_cell(table, "%s", world->job);
     wg__table_cell(table, "%s", of->policy);
-    wg__table_cell(table, "%g", of->final_batch_size);
+    wg__table_cell(table, "%.10g", of->final_batch_size);
     wg__table_cell(table, "%g W", of->final_limit_w);
     wg__format_in(text, of->energy_j.mean, wg__unit_of_energy(usual->energy_j));
     add_quantity(table, text, 1 - of->energy_j.mean / usual->energy_j);
@@ -331,7 +332,8 @@ void wg__training_text(const struct wg_study *study, const struct wg_study_reque
         const char *gpu = study->worlds[i].gpu;
         if (i > 0 && strcmp(gpu, study->worlds[i - 1].gpu) == 0)
             continue;
-        wg__buffer_printf(out, "%s: %zu recurrence%s, mean of %zu seed%s, eta %g\n\n", gpu,
+        wg__append_plain(out, gpu); /* the name of a file, so it may hold anything */
+        wg__buffer_printf(out, ": %zu recurrence%s, mean of %zu seed%s, eta %g\n\n",
                           study->recurrences, study->recurrences == 1 ? "" : "s", study->seeds,
                           study->seeds == 1 ? "" : "s", request->rules.eta);
         wg__training_gpu_table(study, gpu, &table);

@@ -195,8 +195,9 @@ enum wg_code wg__study_scenes_build(const struct wg_study_request *request,
     if (code == WG_OK && scenes.count == 0)
         code = wg__fail(err, WG_EINVAL,
                         "no case to replay: the trace has none of the wanted jobs on the wanted "
-                        "GPUs%s",
-                        request->warm_gpu != NULL ? ", the one learned on first aside" : "");
+                        "GPUs%s; the table of jobs is: %s",
+                        request->warm_gpu != NULL ? ", the one learned on first aside" : "",
+                        request->jobs->source);
     if (code != WG_OK) {
         wg__study_scenes_fini(&scenes);
         return code;

@@ -13,6 +13,7 @@ import csv
 import json
 import math
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -224,9 +225,34 @@ class Files(unittest.TestCase):
             done = training(option, "/nowhere/at/all", "--seeds", "100000")
             self.assertEqual(done.returncode, 1)
             self.assertIn("/nowhere", done.stderr)
-        done = training("--html", self.path("x"), "--csv", self.path("x"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("same file", done.stderr)
+        for name in ("x", "./x", "../" + os.path.basename(self.folder) + "/x"):
+            done = training("--html", self.path("x"), "--csv", self.path(name))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("same file", done.stderr)
+
+    def test_a_limit_on_the_size_of_files_is_a_failure_and_keeps_the_old_file(self):
+        with open(self.path("curve.csv"), "w", encoding="utf-8") as file:
+            file.write("old")
+        done = training("--csv", self.path("curve.csv"), "--seeds", "1",
+                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("curve.csv: cannot write: File too large", done.stderr)
+        self.assertEqual(os.listdir(self.folder), ["curve.csv"])
+        with open(self.path("curve.csv"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "old")
+
+    def test_ending_it_while_it_writes_leaves_no_part_of_a_file(self):
+        command = [PROGRAM, "simulate", "training", "--trace", TINY, "--gpu", "toy", "--job", "toy", "--policy",
+                   "oracle", "--recurrences", "20000", "--seeds", "1", "--csv", self.path("curve.csv")]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None and not os.listdir(self.folder):
+                pass
+            process.terminate()
+            process.wait(timeout=100)
+        # Had it written all before the signal came, the file is whole too.
+        self.assertEqual(os.listdir(self.folder), ["curve.csv"])
+        with open(self.path("curve.csv"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("\n") % 20000, 1)
 
     def spoil(self, name, change):
         """A copy of the tiny trace with one file changed: `change` maps its text; None: the file is removed."""
@@ -269,6 +295,38 @@ class Files(unittest.TestCase):
         self.spoil(jobs, lambda text: text.replace("higher", "more", 1))
         self.check_rejects(jobs + ":2", "direction", "'more'")
 
+    def test_a_table_of_jobs_that_is_a_broken_link_is_no_reason_to_take_another(self):
+        self.spoil("jobs.csv", None)
+        os.symlink("nothing", self.path("jobs.csv"))
+        self.check_rejects("jobs.csv: cannot open")
+        os.remove(self.path("jobs.csv"))
+        self.check_rejects("no case to replay", "built-in job table", arguments=(), status=2)
+
+    def test_names_cannot_steer_the_terminal(self):
+        self.spoil("README.md", None)
+        os.remove(self.path("summary_power_Tiny.csv"))
+        os.rename(self.path("summary_power_toy.csv"), self.path("summary_power_\x1b[31mtoy.csv"))
+        for arguments in ((), ("--gpu", "none"), ("--html", self.path("report.html"))):
+            done = training("--job", "toy", "--recurrences", "2", "--seeds", "1", *arguments, trace=self.folder)
+            self.assertIn("toy", done.stdout + done.stderr)
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+        with open(self.path("report.html"), encoding="utf-8") as file:
+            self.assertNotIn("\x1b", file.read())
+
+    def test_large_batch_sizes_are_shown_in_full(self):
+        for name in ("summary_train.csv", "summary_power_toy.csv", "jobs.csv"):
+            with open(os.path.join(TINY, name), encoding="utf-8") as file:
+                text = file.read()
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(text.replace("d,n,32,", "d,n,1048576,").replace("d,n,64,", "d,n,2097152,"))
+        done = training("--job", "toy", "--policy", "oracle", "--default", "1048576", "--html",
+                        self.path("report.html"), trace=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("report.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertIn("1048576", page)
+        self.assertNotIn("e+06", page + done.stdout)
+
     def test_combinations_that_were_named_must_exist(self):
         self.spoil("README.md", None)
         self.check_rejects("summary_power_Tiny.csv", "no power rows",
@@ -299,6 +357,9 @@ class Usage(unittest.TestCase):
         self.check_rejects(["--concurrency", "0"], "--concurrency", "1 .. 64")
         self.check_rejects(["--threads", "0"], "--threads")
         self.check_rejects(["--survey-seconds", "0"], "--survey-seconds")
+        self.check_rejects(["--survey-seconds", "1e200"], "--survey-seconds", "at most 1000000 s")
+        self.check_rejects(["--profile-charge", "seconds:1e200"], "--profile-charge", "at most 1000000")
+        self.check_rejects(["--window", "4097"], "--window", "0 .. 4096")
         for charge in ("seconds", "seconds:", "seconds:0", "seconds:nan", "seconds:-1", "epochs"):
             self.check_rejects(["--profile-charge", charge], "--profile-charge", "'epoch' or 'seconds:S'")
         for drift in ("squad", "@30", "squad@", "squad@0", "squad@100", "squad@x"):
