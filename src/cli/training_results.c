@@ -123,11 +123,6 @@ static void write_summary(struct wg_json *json, const struct wg_study_summary *o
     wg__json_member_double(json, "mean_excess_over_oracle", of->mean_excess_over_oracle);
     wg__json_member_double(json, "worst_excess_over_oracle", of->worst_excess_over_oracle);
     wg__json_member_uint(json, "cases_above_default", of->cases_above_default);
-    wg__json_key(json, "decision_us");
-    wg__json_object(json);
-    wg__json_member_double(json, "p50", of->decision_us_p50);
-    wg__json_member_double(json, "p99", of->decision_us_p99);
-    wg__json_close(json);
     wg__json_close(json);
 }
 
@@ -176,6 +171,19 @@ void wg__training_json(const struct wg_study *study, const struct wg_study_reque
     wg__json_object(&json);
     wg__json_member_double(&json, "p50", study->decision_us_p50);
     wg__json_member_double(&json, "p99", study->decision_us_p99);
+    wg__json_key(&json, "policies");
+    wg__json_array(&json);
+    for (size_t i = 0; i < study->summary_count; i++) {
+        const struct wg_study_summary *of = &study->summaries[i];
+        if (isnan(of->decision_us_p50))
+            continue;
+        wg__json_object(&json);
+        wg__json_member_string(&json, "policy", of->policy);
+        wg__json_member_double(&json, "p50", of->decision_us_p50);
+        wg__json_member_double(&json, "p99", of->decision_us_p99);
+        wg__json_close(&json);
+    }
+    wg__json_close(&json);
     wg__json_close(&json);
     write_request(&json, request);
     wg__json_close(&json);

@@ -137,7 +137,7 @@ class Results(unittest.TestCase):
 
     def test_what_is_not_there_is_null(self):
         done = training("--json", "--policy", "default", "--recurrences", "1", "--seeds", "1")
-        self.assertIn('"decision_us":{"p50":null,"p99":null}', done.stdout)
+        self.assertIn('"decision_us":{"p50":null,"p99":null,"policies":[]}', done.stdout)
 
     def test_threads_change_nothing(self):
         arguments = ["--recurrences", "15", "--seeds", "5", "--policy", "zeus", "--policy", "wattgov"]

@@ -57,8 +57,9 @@ static void results_do_not_depend_on_the_number_of_threads(void **state)
         assert_int_equal(many->case_count, one->case_count);
         for (size_t i = 0; i < one->case_count; i++)
             check_same_case(one, &one->cases[i], &many->cases[i]);
-        assert_memory_equal(one->summaries, many->summaries,
-                            one->summary_count * sizeof *one->summaries);
+        for (size_t i = 0; i < one->summary_count; i++) /* all but the wall-clock times */
+            assert_memory_equal(&one->summaries[i], &many->summaries[i],
+                                offsetof(struct wg_study_summary, decision_us_p50));
         wg__study_free(many);
     }
     wg__study_free(one);
