@@ -240,7 +240,7 @@ static enum wg_code parse_charge(const char *text, struct wg_training_rules *rul
     rules->probe_noise = probe_noise;
     if (strncmp(text, prefix, sizeof prefix - 1) == 0 &&
         wg__parse_double(text + sizeof prefix - 1, &rules->probe_s) && rules->probe_s > 0 &&
-        rules->probe_s <= SECONDS_MAX)
+        rules->probe_s <= (double)SECONDS_MAX)
         return WG_OK;
     return wg__option_reject(err, "profile-charge", text,
                              "'epoch' or 'seconds:S' with S above 0 and at most 1000000");

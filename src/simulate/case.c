@@ -10,6 +10,7 @@
  * Owns: a case owns its arena with all runs and strings.    Threads: pure, any thread.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -163,85 +164,84 @@ static void sort_milestones(struct wg_training_run *run, bool higher_is_better)
     }
 }
 
-/* Collects the rows of one recorded run that starts at row `first`. */
-static enum wg_code fill_run(const struct wg_training_trace *trace, size_t first,
-                             const struct wg_training_job *job, struct wg_training_case *out,
-                             struct wg_training_run *run, bool *has_target, struct wg_error *err)
+/* A row of an arm, and the first row of the run that it belongs to. */
+struct row_of_run {
+    const struct wg_run_row *row;
+    const struct wg_run_row *first;
+};
+
+static int compare_addresses(const struct wg_run_row *a, const struct wg_run_row *b)
 {
-    const struct wg_run_row *head = &trace->runs[first];
-    size_t count = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = first; i < trace->run_count; i++) {
-            const struct wg_run_row *row = &trace->runs[i];
-            if (strcmp(row->run, head->run) != 0 || !wg__trace_key_is_job(&row->key, job) ||
-                !is_same(row->key.batch_size, head->key.batch_size))
-                continue;
-            if (pass == 0) {
-                count++;
-                continue;
-            }
-            if (is_same(row->target_metric, job->target_metric)) {
-                if (*has_target)
-                    return wg__fail(err, WG_EDATA,
-                                    "%s:%zu: job '%s': run '%s' of batch size %.10g has target "
-                                    "metric %.10g twice; expected one row per run and metric",
-                                    trace->runs_path, row->line, job->name, row->run,
-                                    row->key.batch_size, row->target_metric);
-                run->target_epoch = row->target_epoch;
-                *has_target = true;
-            }
-            if (row->target_epoch > 0)
-                run->milestones[run->milestone_count++] =
-                    (struct wg_milestone){row->target_metric, row->target_epoch};
+    return (a > b) - (a < b);
+}
+
+static int by_run(const void *a, const void *b)
+{
+    const struct wg_run_row *x = ((const struct row_of_run *)a)->row;
+    const struct wg_run_row *y = ((const struct row_of_run *)b)->row;
+    const int order = strcmp(x->run, y->run);
+    return order != 0 ? order : compare_addresses(x, y);
+}
+
+static int by_first_row(const void *a, const void *b)
+{
+    const struct row_of_run *x = a, *y = b;
+    const int order = compare_addresses(x->first, y->first);
+    return order != 0 ? order : compare_addresses(x->row, y->row);
+}
+
+/* Brings the rows of each run together; runs stay in the order in which they begin in the file. */
+static void group_by_run(struct row_of_run *rows, size_t count)
+{
+    qsort(rows, count, sizeof *rows, by_run);
+    for (size_t i = 0; i < count; i++) {
+        const bool is_first = i == 0 || strcmp(rows[i].row->run, rows[i - 1].row->run) != 0;
+        rows[i].first = is_first ? rows[i].row : rows[i - 1].first;
+    }
+    qsort(rows, count, sizeof *rows, by_first_row);
+}
+
+/* Collects the `count` rows of one recorded run. */
+static enum wg_code fill_run(const struct wg_training_trace *trace, const struct row_of_run *rows,
+                             size_t count, const struct wg_training_job *job,
+                             struct wg_training_case *out, struct wg_training_run *run,
+                             bool *has_target, struct wg_error *err)
+{
+    run->milestones = wg__arena_alloc(&out->arena, count, sizeof *run->milestones);
+    if (!run->milestones)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        const struct wg_run_row *row = rows[i].row;
+        if (is_same(row->target_metric, job->target_metric)) {
+            if (*has_target)
+                return wg__fail(err, WG_EDATA,
+                                "%s:%zu: job '%s': run '%s' of batch size %.10g has target "
+                                "metric %.10g twice; expected one row per run and metric",
+                                trace->runs_path, row->line, job->name, row->run,
+                                row->key.batch_size, row->target_metric);
+            run->target_epoch = row->target_epoch;
+            *has_target = true;
         }
-        if (pass == 0) {
-            run->milestones = wg__arena_alloc(&out->arena, count, sizeof *run->milestones);
-            if (!run->milestones)
-                return wg__fail(err, WG_ENOMEM, "out of memory");
-        }
+        if (row->target_epoch > 0)
+            run->milestones[run->milestone_count++] =
+                (struct wg_milestone){row->target_metric, row->target_epoch};
     }
     sort_milestones(run, job->higher_is_better);
     return WG_OK;
 }
 
-/* Whether row `index` is the first one of its run. */
-static bool starts_run(const struct wg_training_trace *trace, size_t index, size_t first_of_arm)
+static enum wg_code add_runs(const struct wg_training_trace *trace, const struct row_of_run *rows,
+                             size_t count, const struct wg_training_job *job,
+                             struct wg_training_case *out, struct wg_training_arm *arm,
+                             bool *has_target, struct wg_error *err)
 {
-    const struct wg_run_row *row = &trace->runs[index];
-    for (size_t i = first_of_arm; i < index; i++) {
-        const struct wg_run_row *other = &trace->runs[i];
-        if (strcmp(other->run, row->run) == 0 &&
-            is_same(other->key.batch_size, row->key.batch_size) &&
-            strcmp(other->key.dataset, row->key.dataset) == 0 &&
-            strcmp(other->key.network, row->key.network) == 0 &&
-            strcmp(other->key.optimizer, row->key.optimizer) == 0)
-            return false;
-    }
-    return true;
-}
-
-static enum wg_code fill_runs(const struct wg_training_trace *trace,
-                              const struct wg_training_job *job, struct wg_training_case *out,
-                              struct wg_training_arm *arm, bool *has_target, struct wg_error *err)
-{
-    size_t first_of_arm = trace->run_count, rows = 0;
-    for (size_t i = trace->run_count; i-- > 0;)
-        if (wg__trace_key_is_job(&trace->runs[i].key, job) &&
-            is_same(trace->runs[i].key.batch_size, arm->batch_size)) {
-            first_of_arm = i;
-            rows++;
-        }
-    arm->runs = wg__arena_alloc(&out->arena, rows, sizeof *arm->runs);
-    if (!arm->runs)
-        return wg__fail(err, WG_ENOMEM, "out of memory");
-    for (size_t i = first_of_arm; i < trace->run_count; i++) {
-        if (!wg__trace_key_is_job(&trace->runs[i].key, job) ||
-            !is_same(trace->runs[i].key.batch_size, arm->batch_size) ||
-            !starts_run(trace, i, first_of_arm))
-            continue;
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && rows[end].first == rows[begin].first;)
+            end++;
         struct wg_training_run run = {0};
         bool run_has_target = false;
-        enum wg_code code = fill_run(trace, i, job, out, &run, &run_has_target, err);
+        enum wg_code code =
+            fill_run(trace, rows + begin, end - begin, job, out, &run, &run_has_target, err);
         if (code != WG_OK)
             return code;
         /* A run without a row for this target says nothing about it: Zeus's join drops it too. */
@@ -251,6 +251,35 @@ static enum wg_code fill_runs(const struct wg_training_trace *trace,
         arm->runs[arm->run_count++] = run;
     }
     return WG_OK;
+}
+
+static bool is_of_arm(const struct wg_run_row *row, const struct wg_training_job *job,
+                      const struct wg_training_arm *arm)
+{
+    return is_same(row->key.batch_size, arm->batch_size) && wg__trace_key_is_job(&row->key, job);
+}
+
+static enum wg_code fill_runs(const struct wg_training_trace *trace,
+                              const struct wg_training_job *job, struct wg_training_case *out,
+                              struct wg_training_arm *arm, bool *has_target, struct wg_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->run_count; i++)
+        count += is_of_arm(&trace->runs[i], job, arm);
+    arm->runs = wg__arena_alloc(&out->arena, count, sizeof *arm->runs);
+    struct row_of_run *rows = wg__alloc_zeroed(count, sizeof *rows);
+    if (!arm->runs || !rows) {
+        wg__free(rows);
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    }
+    count = 0;
+    for (size_t i = 0; i < trace->run_count; i++)
+        if (is_of_arm(&trace->runs[i], job, arm))
+            rows[count++].row = &trace->runs[i];
+    group_by_run(rows, count);
+    const enum wg_code code = add_runs(trace, rows, count, job, out, arm, has_target, err);
+    wg__free(rows);
+    return code;
 }
 
 static enum wg_code check_target(const struct wg_training_trace *trace,

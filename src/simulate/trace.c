@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/csv.h"
 #include "simulate/trace_rows.h"
 
@@ -192,15 +193,13 @@ static enum wg_code read_power(struct wg_training_trace *trace, struct wg_gpu_tr
 
 static char *join_path(struct wg_arena *arena, const char *dir, const char *name)
 {
-    const size_t dir_length = strlen(dir), name_length = strlen(name);
-    char *path = wg__arena_alloc(arena, dir_length + name_length + 2, 1);
-    if (!path)
-        return NULL;
-    memcpy(path, dir, dir_length);
-    const bool slash = dir_length > 0 && dir[dir_length - 1] != '/';
-    if (slash)
-        path[dir_length] = '/';
-    memcpy(path + dir_length + slash, name, name_length); /* the arena zeroed the end */
+    const size_t length = strlen(dir);
+    const char *slash = length > 0 && dir[length - 1] != '/' ? "/" : "";
+    struct wg_buffer joined;
+    wg__buffer_init(&joined);
+    wg__buffer_printf(&joined, "%s%s%s", dir, slash, name);
+    char *path = joined.failed ? NULL : wg__arena_strdup(arena, joined.data);
+    wg__buffer_fini(&joined);
     return path;
 }
 
