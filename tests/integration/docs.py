@@ -103,9 +103,9 @@ class Agreement(unittest.TestCase):
 
     def test_the_policy_document_has_every_constant(self):
         header = read("src/optimize/governor_constants.h")
-        fields = re.search(r"struct wg_governor_constants \{(.*?)\n\};", header, flags=re.DOTALL).group(1)
-        fields = re.sub(r"/\*.*?\*/", "", fields, flags=re.DOTALL)
-        constants = [name.strip() for names in re.findall(r"double\s+([^;]+);", fields) for name in names.split(",")]
+        table = re.search(r"#define WG_GOVERNOR_CONSTANTS\(X\)(.*?[^\\])\n", header, flags=re.DOTALL).group(1)
+        constants = re.findall(r"^ +X\((\w+), [-.\d]+,", table, flags=re.MULTILINE)
+        self.assertEqual(len(constants), table.count("X("))
         rows = re.findall(r"^\| (`[^|]*) \|", read("docs/internals/training-policy.md"), flags=re.MULTILINE)
         described = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
         self.assertEqual(sorted(described), sorted(constants))
