@@ -108,7 +108,7 @@ double wg__governor_failure_share(const struct wg_governor *governor, size_t arm
 /* policy_wattgov.c: brings the model, the expected costs and the incumbent up to date. */
 void wg__governor_refresh(struct wg_governor *governor);
 
-/* governor_choice.c: the arm to run next; `excluded` has a bit per arm that must not be taken. */
+/* governor_choice.c: the arm to run next. */
 size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng);
 
 /* governor_stop.c: the stop bound of a trial of `arm` in epochs, and the expected cost above an

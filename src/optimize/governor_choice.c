@@ -167,27 +167,80 @@ static bool is_exploring(const struct wg_governor *governor)
     return runs < 1 || exploring_runs(runs) > exploring_runs(runs - 1);
 }
 
-size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng)
+/* The runs after which an arm is looked at again whatever the curves say: 128, 256, 512, ... */
+static bool is_second_look(const struct wg_governor *governor)
+{
+    const double runs = governor->explored;
+    return runs >= wg__governor_constants.second_look_first && exp2(floor(log2(runs))) == runs;
+}
+
+/* What `arm` would cost if its runs so far had been unlucky, or if it needed no more epochs than
+ * the incumbent where it never ran. Infinite where it only ever failed. */
+static double hopeful_cost_j(const struct wg_governor *governor, size_t arm)
+{
+    const struct wg_epochs_model *model = &governor->model;
+    const double epoch_j = governor->cost[arm].epoch_j;
+    if (model->success_count[arm] == 0)
+        return model->failure_count[arm] > 0
+                   ? (double)INFINITY
+                   : epoch_j * exp2(fmin(model->mean[arm], model->mean[governor->incumbent]));
+    const double luck =
+        2 * wg__governor_constants.noise_sd / sqrt((double)model->success_count[arm]);
+    return epoch_j * exp2(model->arm_mean[arm] - luck);
+}
+
+/* The arm that would gain most if the curves were wrong about it; the incumbent when none would. */
+static size_t look_again(const struct wg_governor *governor)
+{
+    size_t best = governor->incumbent;
+    double least_j = governor->incumbent_j;
+    for (size_t i = 0; i < governor->job.arm_count; i++) {
+        if (i == governor->incumbent || !is_allowed(governor, i))
+            continue;
+        const double hopeful_j = hopeful_cost_j(governor, i);
+        if (hopeful_j < least_j) {
+            least_j = hopeful_j;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Squared regret over information, for each arm. */
+static void rank(const struct wg_governor *governor, const struct tally *tally, double *ratio)
 {
     const struct wg_governor_constants *c = &wg__governor_constants;
-    if (!is_exploring(governor))
-        return governor->incumbent;
-    struct tally tally;
-    take_draws(governor, rng, &tally);
-    size_t best = governor->incumbent;
-    double best_ratio = INFINITY;
     for (size_t i = 0; i < governor->job.arm_count; i++) {
-        double regret = tally.mean[i] - tally.mean_least;
+        double regret = tally->mean[i] - tally->mean_least;
         if (governor->model.success_count[i] == 0)
             regret += c->failure_surcharge * governor->incumbent_j;
         regret += c->first_use_weight * wg__governor_premium_j(governor, i);
-        regret = fmax(regret, 0);
-        const double gain = information(governor, &tally, i, pending_on(governor, i));
-        const double ratio = gain > 0 ? pow(regret, c->ids_power) / gain : (double)INFINITY;
-        if (!(ratio < best_ratio) || !is_allowed(governor, i))
-            continue;
-        best_ratio = ratio;
-        best = i;
+        const double gain = information(governor, tally, i, pending_on(governor, i));
+        ratio[i] = gain > 0 ? pow(fmax(regret, 0), c->ids_power) / gain : (double)INFINITY;
     }
-    return best;
+}
+
+size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng)
+{
+    if (is_second_look(governor))
+        return look_again(governor);
+    if (!is_exploring(governor))
+        return governor->incumbent;
+    struct tally tally;
+    double ratio[WG_ARMS_MAX];
+    take_draws(governor, rng, &tally);
+    rank(governor, &tally, ratio);
+    /* The best ratio that the guard allows; what the guard asks is dear, so it is asked last. */
+    for (size_t tried = 0; tried < governor->job.arm_count; tried++) {
+        size_t best = 0;
+        for (size_t i = 1; i < governor->job.arm_count; i++)
+            if (ratio[i] < ratio[best])
+                best = i;
+        if (!(ratio[best] < (double)INFINITY))
+            break;
+        if (is_allowed(governor, best))
+            return best;
+        ratio[best] = INFINITY;
+    }
+    return governor->incumbent;
 }

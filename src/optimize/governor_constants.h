@@ -36,6 +36,7 @@
     X(least_best_draws, 4, "an arm that is best in fewer draws teaches nothing")                   \
     X(explore_first, 5, "recurrences that may all explore;")                                       \
     X(explore_later, 8, "then about explore_later / n of them may")                                \
+    X(second_look_first, 128, "at so many recurrences, and at each doubling, a second look")       \
     X(transfer_age, 7, "recurrences that knowledge from another GPU is worth in that")             \
                                                                                                    \
     /* The guard (governor_choice.c): debt against always running the default. */                  \
@@ -46,8 +47,8 @@
     /* The early stop (governor_stop.c). */                                                        \
     X(stop_floor, 1.25, "no bound below what so many incumbents cost")                             \
     X(incumbent_patience, 2.5, "the incumbent's own bound, in its expected epochs")                \
-    X(doom_base, 0.011, "chance that an arm never reaches the target,")                            \
-    X(doom_per_octave, 0.014, "per octave from the nearest that did,")                             \
+    X(doom_base, 0.03, "chance that an arm never reaches the target,")                            \
+    X(doom_per_octave, 0.03, "per octave from the nearest that did,")                             \
     X(doom_after_failure, 0.13, "once it failed,")                                                 \
     X(doom_known, 0.01, "and for one that did reach it, divided by how often")                     \
     X(curve_hurdle, 1.15, "stop when going on costs more than so many incumbents")                 \

@@ -33,6 +33,9 @@
 
 enum { DRIFT_MIN_OBSERVATIONS = 4 };
 
+/* A profile that differs from the last one by less is noise. */
+static const double real_change_ln = 0.1;
+
 static struct wg_governor *as_governor(struct wg_batch_policy *policy)
 {
     return (struct wg_governor *)policy;
@@ -305,11 +308,11 @@ static void tell_profile(struct wg_batch_policy *policy, size_t arm,
 {
     struct wg_governor *governor = as_governor(policy);
     struct wg_arm_cost *cost = &governor->cost[arm];
-    if (cost->is_profiled) {
+    const double ratio = cost->is_profiled ? profile->epoch_cost_j / cost->profile.epoch_cost_j : 1;
+    if (fabs(log(ratio)) > real_change_ln) {
         /* Epochs of this arm cost something else now. The cause (data, code, GPU) is nearly always
          * one that all arms share, so until an arm is seen again it is taken to have changed
-         * likewise. */
-        const double ratio = profile->epoch_cost_j / cost->profile.epoch_cost_j;
+         * likewise. Less than that is a better measurement of this arm alone. */
         for (size_t i = 0; i < governor->job.arm_count; i++) {
             if (i == arm)
                 continue;

@@ -190,3 +190,17 @@ size_t wg__power_search_best(const struct wg_power_search *search)
     }
     return index_of_sample[choose(&search->objective, samples, count)];
 }
+
+bool wg__power_search_ask_again(const struct wg_power_search *search, unsigned times,
+                                size_t *index_out)
+{
+    const size_t best = wg__power_search_best(search);
+    const size_t first = best > 0 ? best - 1 : best;
+    const size_t last = best + 1 < search->count ? best + 1 : best;
+    for (size_t i = first; i <= last; i++)
+        if (search->tell_count[i] < times) {
+            *index_out = i;
+            return true;
+        }
+    return false;
+}

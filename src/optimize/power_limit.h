@@ -69,6 +69,12 @@ bool wg__power_search_ask(struct wg_power_search *search, size_t *index_out);
 enum wg_code wg__power_search_tell(struct wg_power_search *search, size_t index, double power_w,
                                    double throughput, struct wg_error *err);
 
+/* For a job that runs again: which of the best limit so far and its two neighbours to measure once
+ * more, until each was measured `times` times; false when they were. A limit that is kept for all
+ * runs to come is worth more than one search with noisy samples. */
+bool wg__power_search_ask_again(const struct wg_power_search *search, unsigned times,
+                                size_t *index_out);
+
 /* The best limit among those measured so far; at least one must have been told. */
 size_t wg__power_search_best(const struct wg_power_search *search);
 

@@ -8,9 +8,9 @@
  * so the two drivers below share all accounting:
  *
  *   in sequence    an attempt runs to its end before the next is asked for
- *   in flight      recurrences arrive as a Poisson process, an attempt takes a lognormal(sd 0.35)
- * time that does not depend on what was chosen (as in Zeus's replay of the Alibaba trace), and its
- *                  epochs end at even steps within it
+ *   in flight      recurrences arrive as a Poisson process; an attempt takes a time that is
+ *                  lognormal (sd 0.35) and does not depend on what was chosen (as in Zeus's replay
+ *                  of the Alibaba trace); its epochs end at even steps within it
  *
  * Owns: the policy and the attempts of one replay.    Threads: a replay belongs to one thread.
  */
@@ -23,6 +23,9 @@
 #include "base/clock.h"
 #include "math/normal.h"
 #include "optimize/objective.h"
+
+/* Runs of an arm, beside the first, that measure its best limits again. */
+enum { PROBED_AGAIN_MAX = 6 };
 
 static const double duration_sd_log = 0.35;
 
@@ -58,6 +61,8 @@ struct replay {
     bool is_profiled[WG_ARMS_MAX];
     bool profiled_drifted[WG_ARMS_MAX]; /* the profile is that of the drifted world */
     size_t best_limit[WG_ARMS_MAX];     /* as profiled */
+    struct wg_power_search *searches;   /* per arm; WG_CHARGE_SECONDS only */
+    unsigned times_probed[WG_ARMS_MAX]; /* runs that measured the arm's limits */
 };
 
 static bool is_drifted(const struct replay *replay, uint64_t recurrence)
@@ -127,38 +132,68 @@ static double neighbour_limit_w(const struct replay *replay, const struct attemp
     return best;
 }
 
-/* Probes limits for the seconds that the rules say, with measurement noise. */
+static struct wg_objective objective_of(const struct replay *replay)
+{
+    return (struct wg_objective){.kind = WG_OBJECTIVE_COST,
+                                 .eta = replay->rules->eta,
+                                 .max_power_w = replay->setup->training_case->max_power_w};
+}
+
+/* Measures one limit for the seconds that the rules say, with noise; training goes on meanwhile. */
+static enum wg_code probe(struct replay *replay, struct attempt *attempt, size_t limit,
+                          struct wg_rng *rng, struct wg_error *err)
+{
+    const struct wg_training_arm *arm = &attempt->world->arms[attempt->arm];
+    const double probe_s = replay->rules->probe_s, noise = replay->rules->probe_noise;
+    const double power_w = arm->power_w[limit] * exp(noise * wg__rng_normal(rng));
+    const double throughput = exp(noise * wg__rng_normal(rng)) / arm->epoch_time_s[limit];
+    attempt->probes.energy_j += arm->power_w[limit] * probe_s;
+    attempt->probes.time_s += probe_s;
+    attempt->probe_epochs += probe_s / arm->epoch_time_s[limit];
+    return wg__power_search_tell(&replay->searches[attempt->arm], limit, power_w, throughput, err);
+}
+
+/* Searches the limits of a new arm; or measures the best few again when the arm is run again, for a
+ * policy whose search saves probes at first. */
 static enum wg_code probe_limits(struct replay *replay, struct attempt *attempt, struct wg_rng *rng,
                                  struct wg_batch_profile *profile, struct wg_error *err)
 {
     const struct wg_training_case *world = attempt->world;
-    const struct wg_training_arm *arm = &world->arms[attempt->arm];
-    const double probe_s = replay->rules->probe_s, noise = replay->rules->probe_noise;
-    const struct wg_objective objective = {
-        .kind = WG_OBJECTIVE_COST, .eta = replay->rules->eta, .max_power_w = world->max_power_w};
-    struct wg_power_search search;
-    enum wg_code code =
-        wg__power_search_init(&search, &objective, replay->setup->search, world->limit_w,
-                              world->limit_count, neighbour_limit_w(replay, attempt), err);
+    struct wg_power_search *search = &replay->searches[attempt->arm];
+    const struct wg_objective objective = objective_of(replay);
+    enum wg_code code = WG_OK;
     size_t limit;
-    while (code == WG_OK && wg__power_search_ask(&search, &limit)) {
-        const double power_w = arm->power_w[limit] * exp(noise * wg__rng_normal(rng));
-        const double throughput = exp(noise * wg__rng_normal(rng)) / arm->epoch_time_s[limit];
-        code = wg__power_search_tell(&search, limit, power_w, throughput, err);
-        attempt->probes.energy_j += arm->power_w[limit] * probe_s;
-        attempt->probes.time_s += probe_s;
-        attempt->probe_epochs += probe_s / arm->epoch_time_s[limit];
+    if (replay->is_profiled[attempt->arm]) {
+        while (code == WG_OK &&
+               wg__power_search_ask_again(search, replay->times_probed[attempt->arm], &limit))
+            code = probe(replay, attempt, limit, rng, err);
+    } else {
+        code = wg__power_search_init(search, &objective, replay->setup->search, world->limit_w,
+                                     world->limit_count, neighbour_limit_w(replay, attempt), err);
+        while (code == WG_OK && wg__power_search_ask(search, &limit))
+            code = probe(replay, attempt, limit, rng, err);
     }
     if (code != WG_OK)
         return code;
-    const size_t best = wg__power_search_best(&search), top = world->limit_count - 1;
+    const size_t best = wg__power_search_best(search), top = world->limit_count - 1;
     replay->best_limit[attempt->arm] = best;
     profile->epoch_cost_j =
-        wg__objective_cost_per_s(&objective, search.power_w[best]) / search.throughput[best];
+        wg__objective_cost_per_s(&objective, search->power_w[best]) / search->throughput[best];
     /* The search always probes the largest limit (power_limit.h). */
     profile->epoch_cost_max_limit_j =
-        wg__objective_cost_per_s(&objective, search.power_w[top]) / search.throughput[top];
+        wg__objective_cost_per_s(&objective, search->power_w[top]) / search->throughput[top];
     return WG_OK;
+}
+
+/* Whether this run of a known arm measures its best limits once more. */
+static bool probes_again(struct replay *replay, size_t arm)
+{
+    if (replay->rules->charge != WG_CHARGE_SECONDS ||
+        replay->setup->search != WG_POWER_SEARCH_FEW_PROBES ||
+        replay->times_probed[arm] > PROBED_AGAIN_MAX)
+        return false;
+    replay->times_probed[arm]++;
+    return replay->is_profiled[arm];
 }
 
 /* Profiles the arm's limits where they are not known, and tells the policy. */
@@ -173,12 +208,15 @@ static enum wg_code profile_arm(struct replay *replay, struct attempt *attempt, 
     const bool search =
         !replay->is_profiled[arm] || (is_stale && replay->rules->charge == WG_CHARGE_EPOCH &&
                                       attempt->costs->best_limit[arm] != replay->best_limit[arm]);
-    if (!search && !is_stale) {
+    if (is_stale) /* what was measured before is of another job */
+        replay->times_probed[arm] = PROBED_AGAIN_MAX + 1;
+    const bool again = probes_again(replay, arm);
+    if (!search && !is_stale && !again) {
         attempt->limit = replay->best_limit[arm];
         return WG_OK;
     }
     struct wg_batch_profile profile = {0};
-    if (search && replay->rules->charge == WG_CHARGE_SECONDS) {
+    if ((search || again) && replay->rules->charge == WG_CHARGE_SECONDS) {
         enum wg_code code = probe_limits(replay, attempt, rng, &profile, err);
         if (code != WG_OK)
             return code;
@@ -447,6 +485,11 @@ static enum wg_code replay_with(struct replay *replay, const struct wg_rng *root
     replay->world_rng = wg__rng_split(root, STREAM_WORLD);
     replay->policy_rng = wg__rng_split(root, STREAM_POLICY);
     wg__training_costs(setup->training_case, replay->rules->eta, &replay->costs[0]);
+    if (replay->rules->charge == WG_CHARGE_SECONDS) {
+        replay->searches = wg__alloc_zeroed(WG_ARMS_MAX, sizeof *replay->searches);
+        if (!replay->searches)
+            return wg__fail(err, WG_ENOMEM, "out of memory");
+    }
     if (setup->drifted)
         wg__training_costs(setup->drifted, replay->rules->eta, &replay->costs[1]);
     if (!(replay->rules->concurrency > 1))
@@ -510,6 +553,7 @@ static enum wg_code warm_start(const struct wg_training_setup *setup,
         setup->ops->transfer(policy, replay->policy, arm_of_source);
     }
     setup->ops->destroy(replay->policy);
+    wg__free(replay->searches);
 out:
     wg__free(replay);
     wg__free(choices);
@@ -543,6 +587,7 @@ enum wg_code wg__training_replay(const struct wg_training_setup *setup,
         code = replay_with(replay, &root, err);
     if (replay->policy)
         setup->ops->destroy(replay->policy);
+    wg__free(replay->searches);
     wg__free(replay);
     return code;
 }
