@@ -169,6 +169,39 @@ static void a_promising_neighbour_is_tried_at_once(void **state)
     }
 }
 
+/* Two unlucky runs, or a curve that rises too steeply, hide the best arm; the second look finds it.
+ */
+static void a_second_look_is_taken_at_each_doubling_and_finds_what_the_curve_hides(void **state)
+{
+    (void)state;
+    const struct toy_world world = make_world(3, 0);
+    struct stage stage = open_stage(&world, 1);
+    (void)recur(&stage);
+    wg__governor_refresh(stage.governor);
+    struct wg_governor *g = stage.governor;
+    g->model.mean[1] =
+        g->model.mean[0] + 3; /* as if the curve had a knee right above the default */
+    g->model.mean[2] = g->model.mean[0] + 6;
+    g->cost[2].epoch_j = 0.5 * g->cost[0].epoch_j;
+    g->spent_j = 0; /* no debt */
+    size_t arm;
+    const double first = c->second_look_first;
+    for (double n = first; n < 5000; n *= 2) {
+        (void)is_exploring(&stage, n, &arm);
+        assert_int_equal(arm, 2); /* half the price per epoch, if it needs no more of them */
+    }
+    unsigned looks = 0;
+    for (unsigned n = (unsigned)first; n < 4 * (unsigned)first; n++) {
+        const bool draws = is_exploring(&stage, n, &arm);
+        looks += !draws && arm == 2;
+    }
+    assert_int_equal(looks, 2);
+    g->model.failure_count[2] = 1; /* it was looked at, and failed */
+    (void)is_exploring(&stage, first, &arm);
+    assert_int_not_equal(arm, 2);
+    close_stage(&stage);
+}
+
 /* How many of the decisions after `from` .. `to` - 1 recurrences explore. */
 static unsigned count_exploring(struct stage *stage, unsigned from, unsigned to)
 {
@@ -176,7 +209,8 @@ static unsigned count_exploring(struct stage *stage, unsigned from, unsigned to)
     for (unsigned n = from; n < to; n++) {
         size_t arm;
         const bool exploring = is_exploring(stage, n, &arm);
-        assert_true(exploring || arm == stage->governor->incumbent);
+        const bool is_look = n >= c->second_look_first && (n & (n - 1)) == 0;
+        assert_true(exploring || is_look || arm == stage->governor->incumbent);
         count += exploring;
     }
     return count;
@@ -251,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_single_arm_is_the_only_choice),
         cmocka_unit_test(certain_knowledge_picks_the_incumbent),
         cmocka_unit_test(a_promising_neighbour_is_tried_at_once),
+        cmocka_unit_test(a_second_look_is_taken_at_each_doubling_and_finds_what_the_curve_hides),
         cmocka_unit_test(exploration_becomes_rarer_and_never_ends),
         cmocka_unit_test(runs_in_flight_spread_over_arms_under_the_guard),
         cmocka_unit_test(choices_repeat_from_the_seed),

@@ -390,6 +390,43 @@ static void a_good_warm_start_saves_probes_and_a_bad_one_does_no_harm(void **sta
     assert_true(misled <= cold + 2);
 }
 
+/* Measured again: the best limit and its neighbours, each as often as asked; a wrong first choice
+ * between two of them is mended by the mean of more samples. */
+static void the_best_limits_are_measured_again_until_enough(void **state)
+{
+    (void)state;
+    static const double limits[] = {100, 125, 150, 175};
+    struct wg_power_search search;
+    assert_int_equal(wg__power_search_init(&search, &energy, WG_POWER_SEARCH_SWEEP, limits, 4,
+                                           (double)NAN, NULL),
+                     WG_OK);
+    size_t index;
+    /* True joules per unit: 1.2, 1.0, 1.1, 1.3; noise makes the third look best. */
+    static const double first[] = {1.2, 1.0, 0.99, 1.3};
+    while (wg__power_search_ask(&search, &index))
+        assert_int_equal(wg__power_search_tell(&search, index, first[index], 1, NULL), WG_OK);
+    assert_int_equal(wg__power_search_best(&search), 2);
+    unsigned asked[4] = {0};
+    static const double truth[] = {1.2, 1.0, 1.1, 1.3};
+    while (wg__power_search_ask_again(&search, 3, &index)) {
+        asked[index]++;
+        assert_int_equal(wg__power_search_tell(&search, index, truth[index], 1, NULL), WG_OK);
+    }
+    assert_int_equal(wg__power_search_best(&search), 1);
+    assert_int_equal(asked[1], 2);
+    assert_int_equal(asked[2], 2);
+    assert_true(asked[0] <= 2 && asked[3] <= 2);
+    assert_false(wg__power_search_ask_again(&search, 3, &index));
+    /* With one limit there is nothing but itself. */
+    assert_int_equal(wg__power_search_init(&search, &energy, WG_POWER_SEARCH_SWEEP, limits, 1,
+                                           (double)NAN, NULL),
+                     WG_OK);
+    assert_true(wg__power_search_ask(&search, &index));
+    assert_int_equal(wg__power_search_tell(&search, 0, 1, 1, NULL), WG_OK);
+    assert_true(wg__power_search_ask_again(&search, 2, &index));
+    assert_int_equal(index, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +438,7 @@ int main(void)
         cmocka_unit_test(init_rejects_bad_limits_and_objectives),
         cmocka_unit_test(tell_rejects_nan_and_leaves_the_search_as_it_was),
         cmocka_unit_test(a_limit_told_again_keeps_the_mean),
+        cmocka_unit_test(the_best_limits_are_measured_again_until_enough),
         cmocka_unit_test(every_search_ends_and_holds_its_promises_on_random_curves),
         cmocka_unit_test(extreme_scales_do_not_stop_a_search_from_ending),
         cmocka_unit_test(a_flat_curve_costs_few_probes_and_no_regret),
