@@ -251,12 +251,17 @@ static void survey_arm(struct replay *replay, uint64_t recurrence, size_t arm, s
                                      bill.cost_j);
 }
 
-static void keep_decision_time(struct replay *replay, uint64_t elapsed_ns)
+/* A new decision, or more time for the latest one: the choice, the first stop bound, the outcome.
+ */
+static void keep_decision_time(struct replay *replay, bool is_new, uint64_t since_ns)
 {
     struct wg_training_record *record = replay->record;
-    if (record->decisions < record->decision_capacity)
-        record->decision_us[record->decisions] = (float)((double)elapsed_ns * 1e-3);
-    record->decisions++;
+    const float us = (float)((double)(wg__clock_ns() - since_ns) * 1e-3);
+    if (is_new)
+        record->decisions++;
+    const size_t latest = record->decisions - 1;
+    if (latest < record->decision_capacity)
+        record->decision_us[latest] = is_new ? us : record->decision_us[latest] + us;
 }
 
 /* Asks the policy until it wants a run, and prepares that run. */
@@ -276,7 +281,7 @@ static enum wg_code start_attempt(struct replay *replay, uint64_t recurrence, un
             break;
         survey_arm(replay, recurrence, step.arm, &rng);
     }
-    keep_decision_time(replay, wg__clock_ns() - before_ns);
+    keep_decision_time(replay, true, before_ns);
     const struct wg_training_case *world = world_at(replay, recurrence);
     const struct wg_training_arm *arm = &world->arms[step.arm];
     *out = (struct attempt){
@@ -298,13 +303,19 @@ static enum wg_code start_attempt(struct replay *replay, uint64_t recurrence, un
 }
 
 /* Whether the attempt has one more epoch before it: the policy's word, and the job's own end. */
-static bool may_run_epoch(const struct replay *replay, const struct attempt *attempt)
+static bool may_run_epoch(struct replay *replay, const struct attempt *attempt)
 {
     const struct wg_batch_policy_ops *ops = replay->policy->ops;
     if (attempt->epochs >= attempt->world->max_epochs)
         return false;
-    return !ops->may_continue ||
-           ops->may_continue(replay->policy, attempt->ticket, attempt->epochs, attempt->metric);
+    if (!ops->may_continue)
+        return true;
+    const uint64_t before_ns = attempt->epochs == 0 ? wg__clock_ns() : 0;
+    const bool may =
+        ops->may_continue(replay->policy, attempt->ticket, attempt->epochs, attempt->metric);
+    if (attempt->epochs == 0)
+        keep_decision_time(replay, false, before_ns);
+    return may;
 }
 
 /* Trains one epoch; true when the target is reached with it. */
@@ -330,9 +341,7 @@ static void end_attempt(struct replay *replay, const struct attempt *attempt, bo
         .reached = reached, .epochs = attempt->epochs, .cost_j = bill.cost_j};
     const uint64_t before_ns = wg__clock_ns();
     replay->policy->ops->tell_run(replay->policy, attempt->ticket, &outcome);
-    const size_t last = replay->record->decisions - 1;
-    if (last < replay->record->decision_capacity)
-        replay->record->decision_us[last] += (float)((double)(wg__clock_ns() - before_ns) * 1e-3);
+    keep_decision_time(replay, false, before_ns);
 }
 
 /* After too many failed attempts somebody runs the job as they always did: the default batch size
@@ -473,11 +482,6 @@ static void describe_job(const struct wg_training_case *training_case, struct wg
         out->batch_size[i] = training_case->arms[i].batch_size;
 }
 
-/* Lets a policy learn on the warm-start GPU and hands what it knows to `policy`. */
-static enum wg_code warm_start(const struct wg_training_setup *setup,
-                               const struct wg_training_rules *rules, const struct wg_rng *root,
-                               struct wg_batch_policy *policy, struct wg_error *err);
-
 static enum wg_code replay_with(struct replay *replay, const struct wg_rng *root,
                                 struct wg_error *err)
 {
@@ -507,6 +511,7 @@ static void clear_record(struct wg_training_record *record, size_t recurrences)
     record->decisions = record->attempts = record->gave_up = 0;
 }
 
+/* Lets a policy learn on the warm-start GPU and hands what it knows to `policy`. */
 static enum wg_code warm_start(const struct wg_training_setup *setup,
                                const struct wg_training_rules *rules, const struct wg_rng *root,
                                struct wg_batch_policy *policy, struct wg_error *err)
