@@ -10,11 +10,15 @@
  * Owns: a case owns its arena with all runs and strings.    Threads: pure, any thread.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "simulate/trace_rows.h"
+
+/* A value of the metric, with six digits, and a separator. */
+enum { TARGETS_SHOWN_MAX = 10, TARGET_BYTES = 16 };
 
 static const struct wg_gpu_trace *find_gpu(const struct wg_training_trace *trace, const char *name)
 {
@@ -282,13 +286,52 @@ static enum wg_code fill_runs(const struct wg_training_trace *trace,
     return code;
 }
 
+/* The values of the metric that the job's runs have rows for: the TARGETS_SHOWN_MAX nearest to the
+ * wanted one, ascending. Returns how many; `is_cut`: there are others. */
+static size_t list_targets(const struct wg_training_trace *trace, const struct wg_training_job *job,
+                           double targets[static TARGETS_SHOWN_MAX + 1], bool *is_cut)
+{
+    size_t count = 0;
+    *is_cut = false;
+    for (size_t i = 0; i < trace->run_count; i++) {
+        const struct wg_run_row *row = &trace->runs[i];
+        if (!wg__trace_key_is_job(&row->key, job))
+            continue;
+        (void)insert_sorted(targets, &count, TARGETS_SHOWN_MAX + 1, row->target_metric);
+        if (count <= TARGETS_SHOWN_MAX)
+            continue;
+        *is_cut = true;
+        count--;
+        if (fabs(targets[0] - job->target_metric) > fabs(targets[count] - job->target_metric))
+            memmove(targets, targets + 1, count * sizeof *targets);
+    }
+    return count;
+}
+
+static enum wg_code reject_target(const struct wg_training_trace *trace,
+                                  const struct wg_training_job *job, struct wg_error *err)
+{
+    double targets[TARGETS_SHOWN_MAX + 1];
+    bool is_cut;
+    const size_t count = list_targets(trace, job, targets, &is_cut);
+    char list[TARGETS_SHOWN_MAX * TARGET_BYTES] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%.6g",
+                                   i == 0 ? "" : ", ", targets[i]);
+    return wg__fail(err, WG_EUNREACHABLE,
+                    "%s: job '%s': no run has a row for target metric %g; expected one that the "
+                    "runs have%s: %s",
+                    trace->runs_path, job->name, job->target_metric, is_cut ? ", such as" : "",
+                    list);
+}
+
 static enum wg_code check_target(const struct wg_training_trace *trace,
                                  const struct wg_training_job *job, struct wg_training_case *out,
                                  bool has_target, struct wg_error *err)
 {
     if (!has_target)
-        return wg__fail(err, WG_EDATA, "%s: job '%s': no run has a row for target metric %g",
-                        trace->runs_path, job->name, job->target_metric);
+        return reject_target(trace, job, err);
     size_t kept = 0;
     for (size_t i = 0; i < out->arm_count; i++)
         if (out->arms[i].run_count > 0)
@@ -305,7 +348,8 @@ static bool reaches_target(const struct wg_training_arm *arm, unsigned max_epoch
     return false;
 }
 
-static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg_training_job *job,
+static enum wg_code find_default(const struct wg_training_trace *trace,
+                                 const struct wg_gpu_trace *gpu, const struct wg_training_job *job,
                                  struct wg_training_case *out, struct wg_error *err)
 {
     const double largest = out->arms[out->arm_count - 1].batch_size;
@@ -328,9 +372,9 @@ static enum wg_code find_default(const struct wg_gpu_trace *gpu, const struct wg
     if (is_reached)
         return WG_OK;
     return wg__fail(err, WG_EUNREACHABLE,
-                    "job '%s' on %s: target metric %g is never reached within %u epochs at %s "
+                    "%s: job '%s' on %s: target metric %g is never reached within %u epochs at %s "
                     "batch size %.10g; expected a target that it reaches",
-                    job->name, gpu->name, job->target_metric, job->max_epochs,
+                    trace->runs_path, job->name, gpu->name, job->target_metric, job->max_epochs,
                     job->default_may_fail ? "any batch size beside" : "the default", wanted);
 }
 
@@ -386,7 +430,7 @@ static enum wg_code build(const struct wg_training_trace *trace, const struct wg
     if (code == WG_OK)
         code = scale_critical_batch(out, job->critical_batch_scale, err);
     if (code == WG_OK)
-        code = find_default(gpu, job, out, err);
+        code = find_default(trace, gpu, job, out, err);
     return code;
 }
 

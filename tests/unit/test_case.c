@@ -142,10 +142,12 @@ static void rejects_targets_that_cannot_be_reached(void **state)
     tiny_copy(&scratch);
     struct wg_training_job job = *tiny_job(&tiny, "toy");
     job.target_metric = 0.9;
-    check_rejects(&scratch, &job, WG_EDATA, "summary_train.csv", "target metric 0.9");
+    check_rejects(&scratch, &job, WG_EUNREACHABLE, "summary_train.csv",
+                  "target metric 0.9; expected one that the runs have: 0.3, 0.5");
     job = *tiny_job(&tiny, "hopeless");
     job.default_batch_size = 32;
-    check_rejects(&scratch, &job, WG_EUNREACHABLE, "never reached", "default batch size 32");
+    check_rejects(&scratch, &job, WG_EUNREACHABLE, "summary_train.csv: job",
+                  "never reached within 10 epochs at the default batch size 32");
     job = *tiny_job(&tiny, "toy");
     job.max_epochs = 3; /* batch size 8 needs 4 */
     check_rejects(&scratch, &job, WG_EUNREACHABLE, "within 3 epochs", "'toy' on toy");
@@ -182,6 +184,31 @@ static void rejects_what_the_trace_does_not_hold(void **state)
 }
 
 /* As Zeus does it: a default above the largest batch size that fits the GPU becomes that one. */
+/* Of many targets those are named that are nearest to the one that was asked for. */
+static void names_the_targets_nearest_to_a_wrong_one(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct scratch scratch;
+    tiny_open(&tiny);
+    scratch_open(&scratch);
+    tiny_copy(&scratch);
+    for (int i = 12; i > 0; i--) { /* 1 .. 12, beside 0.3 and 0.5 */
+        char row[64];
+        (void)snprintf(row, sizeof row, "d,n,8,sgd,0.1,1,%d,nan", i);
+        tiny_append(&scratch, "summary_train.csv", row);
+    }
+    struct wg_training_job job = *tiny_job(&tiny, "toy");
+    job.target_metric = 99;
+    check_rejects(&scratch, &job, WG_EUNREACHABLE, "summary_train.csv",
+                  "expected one that the runs have, such as: 3, 4, 5, 6, 7, 8, 9, 10, 11, 12");
+    job.target_metric = 0.4;
+    check_rejects(&scratch, &job, WG_EUNREACHABLE, "summary_train.csv",
+                  "such as: 0.3, 0.5, 1, 2, 3, 4, 5, 6, 7, 8");
+    scratch_close(&scratch);
+    tiny_close(&tiny);
+}
+
 /* Two rows that say different things, or whose metrics differ by rounding alone. */
 static void rejects_a_run_with_two_rows_for_the_target(void **state)
 {
@@ -330,6 +357,7 @@ int main(void)
         cmocka_unit_test(rejects_incomplete_and_doubled_limits),
         cmocka_unit_test(rejects_targets_that_cannot_be_reached),
         cmocka_unit_test(rejects_what_the_trace_does_not_hold),
+        cmocka_unit_test(names_the_targets_nearest_to_a_wrong_one),
         cmocka_unit_test(rejects_a_run_with_two_rows_for_the_target),
         cmocka_unit_test(lowers_a_default_that_is_too_large),
         cmocka_unit_test(drops_runs_that_say_nothing_of_the_target),

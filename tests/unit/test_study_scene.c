@@ -147,7 +147,7 @@ static void rejects_cases_that_do_not_exist(void **state)
     check_rejects(&request, WG_EINVAL, "no job 'none'");
     request = request_of_toy(&tiny, &toy);
     request.target_metric = 0.7;
-    check_rejects(&request, WG_EDATA, "target metric 0.7");
+    check_rejects(&request, WG_EUNREACHABLE, "target metric 0.7");
     request = request_of_toy(&tiny, &toy);
     request.default_batch_size = 9;
     check_rejects(&request, WG_EDATA, "default batch size 9");
