@@ -30,7 +30,6 @@
 enum {
     MANY_MAX = 100000,
     SECONDS_MAX = 1000000, /* of one measurement */
-    NAMES_SHOWN_MAX = 12,
     GPUS_SHOWN_MAX = 64
 };
 
@@ -121,7 +120,7 @@ static const struct wg_option options[] = {
      .value = "FACTOR",
      .min = 1,
      .max = HUGE_VAL,
-     .help = "zeus, grid: a run is stopped at this many times the least cost so far."},
+     .help = "zeus: a run is stopped at this many times the least cost so far."},
     {.name = "concurrency",
      WG_OPTION_DOUBLE(struct args, concurrency),
      .value = "N",
@@ -190,7 +189,7 @@ static const struct wg_option options[] = {
      WG_OPTION_STRING(struct args, csv),
      .value = "FILE",
      .fallback = "none",
-     .help = "Write a row per GPU, job, policy and recurrence; its columns are below."},
+     .help = "Write a row per GPU, job, policy and recurrence, as plain text; columns: see below."},
     {.name = "html",
      WG_OPTION_STRING(struct args, html),
      .value = "FILE",
@@ -261,36 +260,6 @@ static enum wg_code parse_drift(const char *text, struct wg_buffer *job,
     return job->failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
 }
 
-/* "--gpu: 'h100' is not a GPU of the trace (a40, v100)". */
-static enum wg_code reject_name(const char *option, const char *value, const char *kind,
-                                const char *const *known, size_t count, struct wg_error *err)
-{
-    struct wg_buffer text;
-    wg__buffer_init(&text);
-    wg__buffer_printf(&text, "%s (", kind);
-    for (size_t i = 0; i < count && i < NAMES_SHOWN_MAX; i++)
-        wg__buffer_printf(&text, "%s%s", i > 0 ? ", " : "", known[i]);
-    if (count > NAMES_SHOWN_MAX)
-        wg__buffer_printf(&text, " and %zu more", count - NAMES_SHOWN_MAX);
-    wg__buffer_puts(&text, ")");
-    const char *nearest = wg__nearest_word(value, known, count);
-    if (nearest != NULL)
-        wg__buffer_printf(&text, "; did you mean '%s'?", nearest);
-    const enum wg_code code = text.failed ? wg__fail(err, WG_ENOMEM, "out of memory")
-                                          : wg__option_reject(err, option, value, text.data);
-    wg__buffer_fini(&text);
-    return code;
-}
-
-static enum wg_code check_name(const char *option, const char *value, const char *kind,
-                               const char *const *known, size_t count, struct wg_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(value, known[i]) == 0)
-            return WG_OK;
-    return reject_name(option, value, kind, known, count, err);
-}
-
 /* GPU names are compared without case, as the trace does. */
 static enum wg_code check_gpu(const struct wg_training_trace *trace, const char *option,
                               const char *value, struct wg_error *err)
@@ -303,7 +272,7 @@ static enum wg_code check_gpu(const struct wg_training_trace *trace, const char 
         if (count < GPUS_SHOWN_MAX)
             known[count++] = wg__trace_gpu(trace, i);
     }
-    return reject_name(option, value, "a GPU of the trace", known, count, err);
+    return wg__option_reject_name(option, value, "a GPU of the trace", known, count, err);
 }
 
 static enum wg_code check_policies(const struct wg_option_list *given, struct wg_error *err)
@@ -315,36 +284,51 @@ static enum wg_code check_policies(const struct wg_option_list *given, struct wg
             known[count++] = wg__batch_policies[i]->name;
     enum wg_code code = WG_OK;
     for (size_t i = 0; i < given->count && code == WG_OK; i++)
-        code = check_name("policy", given->items[i], "a policy", known, count, err);
+        code = wg__option_check_name("policy", given->items[i], "a policy", known, count, err);
     return code;
 }
 
 static enum wg_code check_jobs(const struct args *args, const struct wg_job_table *table,
-                               const char *drift_job, struct wg_error *err)
+                               bool is_built_in, const char *drift_job, struct wg_error *err)
 {
     const char **known = wg__alloc_zeroed(table->count, sizeof *known);
     if (known == NULL)
         return wg__fail(err, WG_ENOMEM, "out of memory");
     struct wg_buffer kind;
     wg__buffer_init(&kind);
-    wg__buffer_printf(&kind, "a job of the %s%s", args->jobs_file != NULL ? "table " : "",
-                      table->source);
+    wg__buffer_printf(&kind, "a job of %s%s", is_built_in ? "the " : "", table->source);
     for (size_t i = 0; i < table->count; i++)
         known[i] = table->jobs[i].name;
     enum wg_code code = kind.failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
     for (size_t i = 0; i < args->jobs.count && code == WG_OK; i++)
-        code = check_name("job", args->jobs.items[i], kind.data, known, table->count, err);
+        code =
+            wg__option_check_name("job", args->jobs.items[i], kind.data, known, table->count, err);
     if (drift_job != NULL && code == WG_OK)
-        code = check_name("drift", drift_job, kind.data, known, table->count, err);
+        code = wg__option_check_name("drift", drift_job, kind.data, known, table->count, err);
     wg__buffer_fini(&kind);
     wg__free(known);
     return code;
 }
 
+/* Traces of one's own need a table of one's own: the built-in one knows those of Zeus. */
+static enum wg_code check_built_in(const struct args *args, const struct wg_training_trace *trace,
+                                   const struct wg_job_table *table, struct wg_error *err)
+{
+    for (size_t i = 0; i < wg__trace_gpu_count(trace); i++)
+        for (size_t j = 0; j < table->count; j++)
+            if (wg__trace_has_job(trace, wg__trace_gpu(trace, i), &table->jobs[j]))
+                return WG_OK;
+    return wg__fail(err, WG_EINVAL,
+                    "no case to replay: the trace has none of the jobs of the %s; expected a "
+                    "jobs.csv in %s, or --jobs FILE",
+                    table->source, args->trace);
+}
+
 /* The table that was named, else jobs.csv beside the trace, else the built-in one. */
-static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out,
+static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out, bool *is_built_in,
                               struct wg_error *err)
 {
+    *is_built_in = false;
     if (args->jobs_file != NULL)
         return wg__job_table_open(out, args->jobs_file, err);
     struct wg_buffer path;
@@ -353,10 +337,28 @@ static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out
     enum wg_code code = path.failed ? wg__fail(err, WG_ENOMEM, "out of memory") : WG_OK;
     /* A link that leads nowhere is there too: the built-in table must not take its place. */
     struct stat status;
-    if (code == WG_OK)
-        code = wg__job_table_open(out, lstat(path.data, &status) == 0 ? path.data : NULL, err);
+    if (code == WG_OK) {
+        *is_built_in = lstat(path.data, &status) != 0;
+        code = wg__job_table_open(out, *is_built_in ? NULL : path.data, err);
+    }
     wg__buffer_fini(&path);
     return code;
+}
+
+/* Names of output files that would not give what they promise. */
+static enum wg_code check_output(const char *option, const char *path, struct wg_error *err)
+{
+    static const char packed[] = ".gz";
+    if (path == NULL)
+        return WG_OK;
+    const size_t length = strlen(path), end = sizeof packed - 1;
+    if (strcmp(path, "-") == 0)
+        return wg__option_reject(err, option, path, "a file name; use /dev/stdout for the output");
+    if (length >= end && strcasecmp(path + length - end, packed) == 0)
+        return wg__fail(err, WG_EINVAL,
+                        "--%s: '%s' is written as plain text; expected a name without .gz", option,
+                        path);
+    return wg__file_check_writable(path, err);
 }
 
 /* What can be said without opening the trace. */
@@ -366,10 +368,10 @@ static enum wg_code check_args(const struct args *args, struct wg_error *err)
     if (code == WG_OK && args->csv != NULL && args->html != NULL &&
         wg__file_is_same(args->csv, args->html))
         code = wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->html);
-    if (code == WG_OK && args->csv != NULL)
-        code = wg__file_check_writable(args->csv, err);
-    if (code == WG_OK && args->html != NULL)
-        code = wg__file_check_writable(args->html, err);
+    if (code == WG_OK)
+        code = check_output("csv", args->csv, err);
+    if (code == WG_OK)
+        code = check_output("html", args->html, err);
     return code;
 }
 
@@ -418,17 +420,28 @@ static enum wg_code write_results(const struct args *args, const struct wg_study
     return code;
 }
 
+/* One --target for several jobs, and it is none of this one's. */
+static void explain_target(const struct args *args, size_t job_count, struct wg_error *err)
+{
+    if (isnan(args->target) || args->jobs.count == 1 || job_count == 1)
+        return;
+    const struct wg_error cause = *err;
+    (void)wg__fail(err, cause.code, "--target is for all jobs, name its job with --job: %s",
+                   cause.text);
+}
+
 /* Names checked, inputs open: computes and writes. */
 static enum wg_code run_study(const struct args *args, const struct wg_study_request *request,
-                              const char *command, struct wg_error *err)
+                              bool is_built_in, const char *command, struct wg_error *err)
 {
-    enum wg_code code = WG_OK;
+    enum wg_code code =
+        is_built_in ? check_built_in(args, request->trace, request->jobs, err) : WG_OK;
     for (size_t i = 0; i < args->gpus.count && code == WG_OK; i++)
         code = check_gpu(request->trace, "gpu", args->gpus.items[i], err);
     if (code == WG_OK && args->warm_start != NULL)
         code = check_gpu(request->trace, "warm-start", args->warm_start, err);
     if (code == WG_OK)
-        code = check_jobs(args, request->jobs, request->drift_job, err);
+        code = check_jobs(args, request->jobs, is_built_in, request->drift_job, err);
     if (code != WG_OK)
         return code;
     struct wg_progress progress = {0};
@@ -439,6 +452,8 @@ static enum wg_code run_study(const struct args *args, const struct wg_study_req
     struct wg_study *study = NULL;
     code = wg__study_run(&with_progress, &study, err);
     wg__progress_fini(&progress);
+    if (code == WG_EUNREACHABLE)
+        explain_target(args, request->jobs->count, err);
     if (code == WG_OK)
         code = write_results(args, study, request, command, err);
     wg__study_free(study);
@@ -519,6 +534,7 @@ static int run_training(int argc, char *argv[])
     struct wg_training_trace *trace = NULL;
     struct wg_job_table *jobs = NULL;
     struct wg_study_request request;
+    bool is_built_in = false;
     wg__buffer_init(&drift_job);
     wg__buffer_init(&command);
     join_command(argc, argv, &command);
@@ -528,11 +544,11 @@ static int run_training(int argc, char *argv[])
     if (code == WG_OK)
         code = wg__trace_open(&trace, args.trace, &err);
     if (code == WG_OK)
-        code = open_jobs(&args, &jobs, &err);
+        code = open_jobs(&args, &jobs, &is_built_in, &err);
     if (code == WG_OK) {
         request.trace = trace;
         request.jobs = jobs;
-        code = run_study(&args, &request, command.failed ? NULL : command.data, &err);
+        code = run_study(&args, &request, is_built_in, command.failed ? NULL : command.data, &err);
     }
     wg__job_table_close(jobs);
     wg__trace_close(trace);

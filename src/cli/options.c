@@ -17,9 +17,10 @@
 #include "base/number.h"
 
 enum {
-    WORD_MAX = 64,     /* longer words are never compared for likeness */
-    RANGE_MAX = 128,   /* bytes of a range in words */
-    LABEL_COLUMN = 30, /* where the explanations in the help begin */
+    WORD_MAX = 64,        /* longer words are never compared for likeness */
+    NAMES_SHOWN_MAX = 12, /* of those that would have been known */
+    RANGE_MAX = 128,      /* bytes of a range in words */
+    LABEL_COLUMN = 30,    /* where the explanations in the help begin */
     HELP_COLUMN_MAX = 98,
 };
 
@@ -137,7 +138,37 @@ enum wg_code wg__option_reject(struct wg_error *err, const char *name, const cha
     return wg__fail(err, WG_EINVAL, "--%s: '%s' is not %s", name, value, accepted);
 }
 
-/* The same with what the table says. When memory has run out, the message ends early. */
+enum wg_code wg__option_reject_name(const char *name, const char *value, const char *kind,
+                                    const char *const *known, size_t count, struct wg_error *err)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__buffer_printf(&text, "%s (", kind);
+    for (size_t i = 0; i < count && i < NAMES_SHOWN_MAX; i++)
+        wg__buffer_printf(&text, "%s%s", i > 0 ? ", " : "", known[i]);
+    if (count > NAMES_SHOWN_MAX)
+        wg__buffer_printf(&text, " and %zu more", count - NAMES_SHOWN_MAX);
+    wg__buffer_puts(&text, ")");
+    const char *nearest = wg__nearest_word(value, known, count);
+    if (nearest != NULL)
+        wg__buffer_printf(&text, "; did you mean '%s'?", nearest);
+    const enum wg_code code = text.failed ? wg__fail(err, WG_ENOMEM, "out of memory")
+                                          : wg__option_reject(err, name, value, text.data);
+    wg__buffer_fini(&text);
+    return code;
+}
+
+enum wg_code wg__option_check_name(const char *name, const char *value, const char *kind,
+                                   const char *const *known, size_t count, struct wg_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(value, known[i]) == 0)
+            return WG_OK;
+    return wg__option_reject_name(name, value, kind, known, count, err);
+}
+
+/* As wg__option_reject, with what the table says. When memory has run out, the message ends early.
+ */
 static enum wg_code reject(const struct wg_option *option, const char *value, struct wg_error *err)
 {
     struct wg_buffer accepted;

@@ -111,6 +111,14 @@ void wg__options_help(const struct wg_option_set *set, const void *values, struc
 enum wg_code wg__option_reject(struct wg_error *err, const char *name, const char *value,
                                const char *accepted);
 
+/* The same for a name that is not one of `count` known ones, which are listed, the nearest one as a
+ * suggestion: "--gpu: 'h100' is not a GPU of the trace (a40, v100)". The second compares first, by
+ * case, and returns WG_OK when the name is known. */
+enum wg_code wg__option_reject_name(const char *name, const char *value, const char *kind,
+                                    const char *const *known, size_t count, struct wg_error *err);
+enum wg_code wg__option_check_name(const char *name, const char *value, const char *kind,
+                                   const char *const *known, size_t count, struct wg_error *err);
+
 /* The one of `count` words that is nearest to `word` (optimal string alignment distance), or NULL
  * when none is near enough to be a typing error. */
 const char *wg__nearest_word(const char *word, const char *const *words, size_t count);

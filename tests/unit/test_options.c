@@ -319,6 +319,24 @@ static void words_a_rejection(void **state)
     assert_string_equal(err.text, "--drift: 'x' is not JOB@RECURRENCE");
 }
 
+static void names_that_are_not_known_get_those_that_are(void **state)
+{
+    (void)state;
+    struct wg_error err;
+    static const char *const names[] = {"a40", "v100", "a", "b", "c", "d", "e",
+                                        "f",   "g",    "h", "i", "j", "k", "l"};
+    assert_int_equal(wg__option_check_name("gpu", "v100", "a GPU", names, 2, &err), WG_OK);
+    assert_int_equal(wg__option_check_name("gpu", "V100", "a GPU", names, 2, &err), WG_EINVAL);
+    assert_string_equal(err.text, "--gpu: 'V100' is not a GPU (a40, v100); did you mean 'v100'?");
+    assert_int_equal(wg__option_check_name("gpu", "titan", "a GPU", names, 14, &err), WG_EINVAL);
+    assert_string_equal(err.text, "--gpu: 'titan' is not a GPU (a40, v100, a, b, c, d, e, f, g, h, "
+                                  "i, j and 2 more)");
+    wg__alloc_fail_from(1);
+    const enum wg_code code = wg__option_reject_name("gpu", "titan", "a GPU", names, 2, &err);
+    wg__alloc_fail_from(0);
+    assert_int_equal(code, WG_ENOMEM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +354,7 @@ int main(void)
         cmocka_unit_test(survives_want_of_memory),
         cmocka_unit_test(finds_near_words_only),
         cmocka_unit_test(words_a_rejection),
+        cmocka_unit_test(names_that_are_not_known_get_those_that_are),
     };
     return run_tests(tests);
 }
