@@ -2,8 +2,9 @@
  *
  * The HTML page of a report; see page.h.
  *
- * A print shows what is folded away on the screen only when the reader opened it: HTML without a
- * script can't do better.
+ * Paper can't be unfolded, so a print shows all; browsers that don't know ::details-content yet
+ * print what the reader has opened. A wide chart would have unreadable text on a phone, so it is
+ * written twice, and the style sheet shows the one that fits.
  */
 #include "cli/page.h"
 
@@ -61,7 +62,7 @@ static const char page_css[] =
     "figure{margin:0;min-width:0;break-inside:avoid}\n"
     ".table{margin:16px 0}.table figcaption{margin:0 0 8px;font-size:14px;max-width:74ch}"
     ".table .scroll{margin:0}\n"
-    ".wide{grid-column:1/-1;overflow-x:auto}\n"
+    ".wide{grid-column:1/-1}.phone{display:none}\n"
     "figcaption{color:var(--soft);font-size:13.5px;line-height:1.45;margin:6px 3px 0;"
     "max-width:64ch}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:4px 20px;font-size:14px;max-width:none}\n"
@@ -73,10 +74,12 @@ static const char page_css[] =
     "footer{margin-top:56px;border-top:1px solid var(--line);color:var(--soft);font-size:14px}\n"
     "@media(max-width:560px){main{padding:22px 16px 40px}h1{font-size:24px}h2{font-size:20px;"
     "margin-top:34px}.facts{grid-template-columns:1fr 1fr;gap:10px}.facts li{padding:10px 12px}"
-    ".facts b{font-size:22px}.wide svg{min-width:680px}td,th{padding-right:14px}}\n"
+    ".facts b{font-size:22px}.desk{display:none}.phone{display:block}td,th{padding-right:14px}}\n"
     "@media print{body{font-size:11pt}main{max-width:none;padding:0}.facts li,pre{"
     "background:none}h2,h3{break-after:avoid}tr{break-inside:avoid}.scroll{overflow:visible}"
-    "th,td{white-space:normal}}\n";
+    "table{font-size:8pt}th,td{padding:3px 9px 3px 0}th{white-space:normal}"
+    "details::details-content{content-visibility:visible;display:block;block-size:auto;"
+    "opacity:1}}\n";
 
 static void append_element(struct wg_buffer *out, const char *name, const char *text)
 {
@@ -183,8 +186,18 @@ void wg__page_figures_begin(struct wg_page *page)
 
 void wg__page_figure(struct wg_page *page, const struct wg_plot *plot, const char *caption)
 {
-    wg__buffer_puts(page->out, plot->width > WIDE ? "<figure class=\"wide\">\n" : "<figure>\n");
-    wg__plot_write(plot, page->out);
+    if (plot->width > WIDE) {
+        struct wg_plot narrow = *plot;
+        narrow.width = narrow.height = 0;
+        wg__buffer_puts(page->out, "<figure class=\"wide\">\n<div class=\"desk\">\n");
+        wg__plot_write(plot, page->out);
+        wg__buffer_puts(page->out, "</div>\n<div class=\"phone\">\n");
+        wg__plot_write(&narrow, page->out);
+        wg__buffer_puts(page->out, "</div>\n");
+    } else {
+        wg__buffer_puts(page->out, "<figure>\n");
+        wg__plot_write(plot, page->out);
+    }
     if (caption != NULL)
         append_element(page->out, "figcaption", caption);
     wg__buffer_puts(page->out, "</figure>\n");

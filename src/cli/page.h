@@ -57,7 +57,7 @@ void wg__page_code(struct wg_page *page, const char *text);
 void wg__page_table(struct wg_page *page, const struct wg_table *table, const char *caption);
 
 /* A grid of charts: three beside each other, one on a phone. A chart wider than 420 units gets a
- * row of its own; on a phone it scrolls sideways. */
+ * row of its own; a phone shows it 360 units wide. */
 void wg__page_figures_begin(struct wg_page *page);
 void wg__page_figure(struct wg_page *page, const struct wg_plot *plot, const char *caption);
 void wg__page_figures_end(struct wg_page *page);

@@ -65,7 +65,9 @@ static void writes_all_parts_well_formed(void **state)
                                         "<details open><summary>plain</summary>",
                                         "<details><summary>inner</summary>",
                                         "<figcaption>plain</figcaption>",
-                                        "<figure class=\"wide\">",
+                                        "<figure class=\"wide\">\n<div class=\"desk\">\n<svg",
+                                        "<div class=\"phone\">\n<svg",
+                                        "details::details-content{",
                                         "<pre>plain</pre>",
                                         "<small>plain</small>",
                                         "</html>\n"};
@@ -73,7 +75,8 @@ static void writes_all_parts_well_formed(void **state)
         if (strstr(out.data, parts[i]) == NULL)
             fail_msg("the page lacks %s", parts[i]);
     assert_int_equal(count_of(out.data, "<style>"), 1);
-    assert_int_equal(count_of(out.data, "</svg>"), 3); /* two charts and a legend's sample */
+    /* Two charts, one of them for phones too, and a legend's sample. */
+    assert_int_equal(count_of(out.data, "</svg>"), 4);
     wg__buffer_fini(&out);
 }
 
