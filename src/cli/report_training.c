@@ -103,7 +103,7 @@ static void write_facts(struct wg_page *page, const struct wg_study *study)
     wg__page_facts(page, facts, count);
 }
 
-static void write_summary(struct wg_page *page, const struct wg_study *study,
+static void write_summary(struct wg_page *page, const struct wg_study *study, bool has_drift,
                           struct wg_arena *scratch)
 {
     struct wg_table table;
@@ -116,7 +116,7 @@ static void write_summary(struct wg_page *page, const struct wg_study *study,
                        "user's default batch size at the largest power limit is expected to take. "
                        "The oracle is the fixed setting with the least expected cost, known "
                        "beforehand; nobody has it, all are measured by it.");
-    wg__figure_mean_excess(page, study, scratch);
+    wg__figure_mean_excess(page, study, !has_drift, scratch);
 }
 
 /* The job's numbers, and what of it can't be replayed. */
@@ -137,6 +137,12 @@ static void describe_world(struct wg_page *page, const struct wg_study_world *wo
         world->batch_size[0], world->batch_size[world->arm_count - 1], world->limit_count,
         plural(world->limit_count), world->limit_w[0], world->limit_w[world->limit_count - 1],
         left_out, world->left_out_count > 0 ? "." : "");
+    if (!wg__default_reaches(world))
+        wg__page_paragraph(page,
+                           "The default never reaches the target of the job that this one turns "
+                           "into: for each recurrence after that it is charged %d attempts in vain "
+                           "and then the best setting.",
+                           WG_ATTEMPTS_MAX);
 }
 
 static void write_world(struct wg_page *page, const struct wg_study *study, size_t index,
@@ -168,11 +174,14 @@ static void write_gpu(struct wg_page *page, const struct wg_study *study, const 
     wg__page_heading(page, gpu);
     wg__training_gpu_table(study, gpu, &table);
     wg__page_table(page, &table,
-                   "Batch and limit: chosen most often in the last recurrence. Saved: against the "
-                   "default. Regret: cost above the oracle's, in oracle runs.");
+                   "Batch and limit: chosen most often in the last recurrence. Saved, over "
+                   "oracle: against what default and oracle are expected to take, so those two are "
+                   "off by luck. Regret: cost above the oracle's, in oracle runs.");
     wg__table_fini(&table);
-    wg__page_subheading(page, "Cost above the oracle, job by job");
-    wg__figures_excess(page, study, gpu, scratch);
+    if (study->world_count > 1) { /* one case is what the summary shows */
+        wg__page_subheading(page, "Cost above the oracle, job by job");
+        wg__figures_excess(page, study, gpu, scratch);
+    }
     wg__page_subheading(page, "Each job in detail");
     bool is_open = is_first;
     for (size_t i = 0; i < study->world_count; i++) {
@@ -219,10 +228,13 @@ static void write_setup(struct wg_page *page, const struct wg_study *study,
         wg__page_paragraph(page, "Only the last %u observations of each batch size count.",
                            request->window);
     if (request->drift_job != NULL)
-        wg__page_paragraph(page,
-                           "After %zu recurrences each job turns into %s; energy and time "
-                           "are shown as they are then.",
-                           rules->drift_at, request->drift_job);
+        wg__page_paragraph(
+            page,
+            "After %zu recurrence%s each job turns into %s. Totals are of both jobs "
+            "together, as are those of the default, which stays, and of the oracle, "
+            "which takes the best setting of each job; the charts of energy and time "
+            "show the new one.",
+            rules->drift_at, plural(rules->drift_at), request->drift_job);
     if (request->warm_gpu != NULL)
         wg__page_paragraph(page,
                            "Policies that can have learned on %s before, over %zu recurrences.",
@@ -255,7 +267,7 @@ void wg__report_training(const struct wg_study *study, const struct wg_study_req
                    study->recurrences, plural(study->recurrences));
     wg__page_begin(&page, out, "Recurring training jobs: what the governor saves", subtitle);
     write_facts(&page, study);
-    write_summary(&page, study, &scratch);
+    write_summary(&page, study, request->drift_job != NULL, &scratch);
     for (size_t i = 0; i < study->world_count; i++) {
         const char *gpu = study->worlds[i].gpu;
         if (i == 0 || strcmp(gpu, study->worlds[i - 1].gpu) != 0)

@@ -23,7 +23,12 @@
 
 static const size_t IS_DEFAULT = SIZE_MAX; /* in place of a policy's index */
 
-enum { POINTS_MAX = 160, SERIES_MAX = 3 * WG_STUDY_POLICIES_MAX, CAPTION_BYTES = 512 };
+enum {
+    POINTS_MAX = 160,
+    SERIES_MAX = 3 * WG_STUDY_POLICIES_MAX,
+    CAPTION_BYTES = 512,
+    ROWS_OF_ALL_MAX = 16
+};
 
 bool wg__policy_decides(const char *policy)
 {
@@ -183,20 +188,34 @@ static struct wg_plot excess_plot(const struct sketch *sketch, const char *title
     };
 }
 
-void wg__figure_mean_excess(struct wg_page *page, const struct wg_study *study,
+__attribute__((format(printf, 2, 3))) static void append_caption(char caption[static CAPTION_BYTES],
+                                                                 const char *format, ...)
+{
+    const size_t length = strlen(caption);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(caption + length, CAPTION_BYTES - length, format, arguments);
+    va_end(arguments);
+}
+
+void wg__figure_mean_excess(struct wg_page *page, const struct wg_study *study, bool with_floor,
                             struct wg_arena *scratch)
 {
+    char caption[CAPTION_BYTES] =
+        "Cumulative cost up to each recurrence, relative to the oracle's; logarithmic.";
     struct sketch sketch;
     if (!begin_sketch(&sketch, page, study, scratch))
         return;
-    add_excess_series(&sketch, 0, study->world_count, true);
-    struct wg_plot plot = excess_plot(&sketch, "Cost above the oracle, mean of all cases");
+    add_excess_series(&sketch, 0, study->world_count, with_floor);
+    if (with_floor)
+        append_caption(caption, " Floor: the default once, then the oracle for ever.");
+    struct wg_plot plot =
+        excess_plot(&sketch, study->world_count == 1 ? "Cost above the oracle"
+                                                     : "Cost above the oracle, mean of all cases");
     plot.width = 760;
     plot.height = 340;
     wg__page_figures_begin(page);
-    wg__page_figure(page, &plot,
-                    "Cumulative cost up to each recurrence, relative to the oracle's; logarithmic. "
-                    "Floor: the default once, then the oracle for ever.");
+    wg__page_figure(page, &plot, caption);
     wg__page_figures_end(page);
 }
 
@@ -361,16 +380,6 @@ static void add_mark(struct sketch *sketch, const struct wg_study_world *world, 
     add_plane(sketch, &plane, who, WG_PLOT_POINTS, color_of(who));
 }
 
-__attribute__((format(printf, 2, 3))) static void append_caption(char caption[static CAPTION_BYTES],
-                                                                 const char *format, ...)
-{
-    const size_t length = strlen(caption);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(caption + length, CAPTION_BYTES - length, format, arguments);
-    va_end(arguments);
-}
-
 static void draw_front(struct wg_page *page, const struct wg_study *study, size_t index,
                        struct wg_arena *scratch)
 {
@@ -391,9 +400,10 @@ static void draw_front(struct wg_page *page, const struct wg_study *study, size_
     add_plane(&sketch, &front, "front", WG_PLOT_LINE, WG_PLOT_INK);
     const double top_w = world->limit_w[world->limit_count - 1];
     char caption[CAPTION_BYTES] = "";
-    append_caption(caption, "Default: batch %.10g, %g W; oracle: %.10g, %g W",
-                   world->default_batch_size, top_w, world->oracle_batch_size,
-                   world->oracle_limit_w);
+    append_caption(caption, "Default: batch %.10g, %g W%s; oracle: %.10g, %g W",
+                   world->default_batch_size, top_w,
+                   wg__default_reaches(world) ? "" : " (never reaches the target)",
+                   world->oracle_batch_size, world->oracle_limit_w);
     add_mark(&sketch, world, world->default_batch_size, top_w, "default");
     add_mark(&sketch, world, world->oracle_batch_size, world->oracle_limit_w, "oracle");
     for (size_t s = 0; s < study->summary_count; s++) {
@@ -417,10 +427,13 @@ static void draw_front(struct wg_page *page, const struct wg_study *study, size_
     wg__page_figure(page, &plot, caption);
 }
 
-/* Whether a batch size belongs into the maps: chosen by some policy, or a yardstick's. */
+/* Whether a batch size belongs into the maps: all do, if they are not too many; else those that
+ * some policy chose, and the yardsticks'. */
 static bool is_shown(const struct wg_study *study, size_t index, size_t arm)
 {
     const struct wg_study_world *world = &study->worlds[index];
+    if (world->arm_count <= ROWS_OF_ALL_MAX)
+        return true;
     if (world->batch_size[arm] == world->default_batch_size ||
         world->batch_size[arm] == world->oracle_batch_size)
         return true;
@@ -499,8 +512,13 @@ static void draw_choices(struct wg_page *page, const struct wg_study *study, siz
         is_first = false;
         wg__heat_map_write(&map, page->out);
     }
-    wg__buffer_puts(page->out, "<figcaption>The darker, the more of the seeds.</figcaption>\n"
-                               "</figure>\n");
+    wg__buffer_printf(page->out,
+                      "<figcaption>The batch size with which each recurrence reached the target: "
+                      "the darker, the more of the seeds. Attempts that failed or were stopped are "
+                      "not counted.%s</figcaption>\n</figure>\n",
+                      row_count < study->worlds[index].arm_count
+                          ? " Batch sizes that never got there are left out."
+                          : "");
 }
 
 void wg__figures_world(struct wg_page *page, const struct wg_study *study, size_t world,

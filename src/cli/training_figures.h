@@ -27,8 +27,9 @@ const struct wg_study_case *wg__study_case_at(const struct wg_study *study, size
                                               size_t policy);
 
 /* Excess over the oracle against recurrences: the mean over all cases, and one small chart per
- * case. */
-void wg__figure_mean_excess(struct wg_page *page, const struct wg_study *study,
+ * case. `with_floor`: beside what the best policy would pay that knows nothing but the default;
+ * not for jobs that drift, where there is no such bound. */
+void wg__figure_mean_excess(struct wg_page *page, const struct wg_study *study, bool with_floor,
                             struct wg_arena *scratch);
 void wg__figures_excess(struct wg_page *page, const struct wg_study *study, const char *gpu,
                         struct wg_arena *scratch);

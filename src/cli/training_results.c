@@ -253,6 +253,16 @@ static bool is_best(const struct wg_study *study, const struct wg_study_case *of
     return has_rival;
 }
 
+bool wg__default_reaches(const struct wg_study_world *world)
+{
+    const double top_w = world->limit_w[world->limit_count - 1];
+    for (size_t i = 0; i < world->point_count; i++)
+        if (world->points[i].batch_size == world->default_batch_size &&
+            world->points[i].power_limit_w == top_w)
+            return true;
+    return false;
+}
+
 static void add_quantity(struct wg_table *table, const char *text, double share_saved)
 {
     char saved[WG_QUANTITY_BYTES];
@@ -269,8 +279,11 @@ static void add_row(const struct wg_study *study, const struct wg_study_case *of
     char text[WG_QUANTITY_BYTES];
     wg__table_cell(table, "%s", world->job);
     wg__table_cell(table, "%s", of->policy);
-    wg__table_cell(table, "%.10g", of->final_batch_size);
-    wg__table_cell(table, "%g W", of->final_limit_w);
+    /* Where the default fails, the last recurrence was ended by another setting. */
+    const bool is_default = strcmp(of->policy, "default") == 0;
+    wg__table_cell(table, "%.10g", is_default ? world->default_batch_size : of->final_batch_size);
+    wg__table_cell(table, "%g W",
+                   is_default ? world->limit_w[world->limit_count - 1] : of->final_limit_w);
     wg__format_in(text, of->energy_j.mean, wg__unit_of_energy(usual->energy_j));
     add_quantity(table, text, 1 - of->energy_j.mean / usual->energy_j);
     wg__format_in(text, of->time_s.mean, wg__unit_of_time(usual->time_s));
@@ -332,6 +345,37 @@ void wg__training_summary_table(const struct wg_study *study, struct wg_table *o
     }
 }
 
+/* What a drift changes, and where the default is of no use after it. */
+static void describe_drift(const struct wg_study *study, const struct wg_study_request *request,
+                           struct wg_buffer *out)
+{
+    const size_t passed = request->rules.drift_at;
+    wg__buffer_printf(out, "\nAfter %zu recurrence%s each job turns into ", passed,
+                      passed == 1 ? "" : "s");
+    wg__append_plain(out, request->drift_job);
+    wg__buffer_puts(out,
+                    ".\nEnergy, time and cost are those of both jobs together, as are those of the "
+                    "default, which stays,\nand of the oracle, which takes the best setting of "
+                    "each job.\n");
+    bool is_first = true;
+    for (size_t i = 0; i < study->world_count; i++) {
+        const struct wg_study_world *world = &study->worlds[i];
+        if (wg__default_reaches(world))
+            continue;
+        wg__buffer_puts(out,
+                        is_first ? "The default never reaches the new job's target for: " : ", ");
+        is_first = false;
+        wg__append_plain(out, world->job);
+        wg__buffer_puts(out, " on ");
+        wg__append_plain(out, world->gpu);
+    }
+    if (!is_first)
+        wg__buffer_printf(out,
+                          ".\nFor each recurrence it is charged %d attempts in vain and then the "
+                          "best setting.\n",
+                          WG_ATTEMPTS_MAX);
+}
+
 void wg__training_text(const struct wg_study *study, const struct wg_study_request *request,
                        bool with_color, struct wg_buffer *out)
 {
@@ -358,6 +402,8 @@ void wg__training_text(const struct wg_study *study, const struct wg_study_reque
     if (!isnan(study->decision_us_p50))
         wg__buffer_printf(out, "\nOne decision of %s takes %.1f us (median), %.1f us (99 %%).\n",
                           study->slowest_policy, study->decision_us_p50, study->decision_us_p99);
+    if (request->drift_job != NULL)
+        describe_drift(study, request, out);
     wg__buffer_puts(out,
                     "\nbatch, limit: chosen most often in the last recurrence. saved, over oracle: "
                     "against what default and\noracle are expected to take, so those two are off "

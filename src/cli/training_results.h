@@ -16,6 +16,7 @@
 struct wg_buffer;
 struct wg_study;
 struct wg_study_request;
+struct wg_study_world;
 struct wg_table;
 
 /* One object with "schema":"wattgov.simulate.training/1". */
@@ -33,6 +34,10 @@ void wg__training_text(const struct wg_study *study, const struct wg_study_reque
 /* The tables themselves, for the report as well. The caller ends them. */
 void wg__training_gpu_table(const struct wg_study *study, const char *gpu, struct wg_table *out);
 void wg__training_summary_table(const struct wg_study *study, struct wg_table *out);
+
+/* Whether the default reaches the target at all; after a drift it may not, and is then charged
+ * WG_ATTEMPTS_MAX attempts in vain and the best setting for each recurrence. */
+bool wg__default_reaches(const struct wg_study_world *world);
 
 enum { WG_QUANTITY_BYTES = 32 };
 

@@ -168,6 +168,38 @@ static void a_report_of_yardsticks_alone_is_well_formed(void **state)
     fixture_close(&fixture);
 }
 
+/* toy-slow with a third of toy's epochs: the default needs four. */
+static void a_default_that_a_drift_makes_useless_stays_the_default(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    static const char *const names[] = {"default", "grid"};
+    tiny_open(&fixture.tiny);
+    for (size_t i = 0; i < fixture.tiny.jobs->count; i++)
+        if (strcmp(fixture.tiny.jobs->jobs[i].name, "toy-slow") == 0)
+            fixture.tiny.jobs->jobs[i].max_epochs = 3;
+    fixture.request = request_of_toy(&fixture.tiny, &toy);
+    fixture.request.policies = names;
+    fixture.request.policy_count = 2;
+    fixture.request.drift_job = "toy-slow";
+    fixture.request.rules.drift_at = 1;
+    fixture.study = run(&fixture.request);
+    wg__buffer_init(&fixture.out);
+    assert_false(wg__default_reaches(&fixture.study->worlds[0]));
+    assert_true(fixture.study->cases[0].final_batch_size != 8);
+    wg__training_text(fixture.study, &fixture.request, false, &fixture.out);
+    check_has(&fixture, "toy  default      8  200 W");
+    check_has(&fixture, "After 1 recurrence each job turns into toy-slow.\n");
+    check_has(&fixture, "never reaches the new job's target for: toy on toy.\n"
+                        "For each recurrence it is charged 20 attempts in vain");
+    wg__buffer_fini(&fixture.out);
+    wg__report_training(fixture.study, &fixture.request, NULL, &fixture.out);
+    check_well_formed(fixture.out.data);
+    check_has(&fixture, "it is charged 20 attempts in vain and then the best setting");
+    check_has(&fixture, "Default: batch 8, 200 W (never reaches the target)");
+    fixture_close(&fixture);
+}
+
 /* The size of a report must not grow with the recurrences, nor its curves miss the last one. */
 static void a_long_study_makes_no_longer_report(void **state)
 {
@@ -225,6 +257,7 @@ int main(void)
         cmocka_unit_test(tables_name_every_policy),
         cmocka_unit_test(the_report_is_well_formed_and_complete),
         cmocka_unit_test(a_report_of_yardsticks_alone_is_well_formed),
+        cmocka_unit_test(a_default_that_a_drift_makes_useless_stays_the_default),
         cmocka_unit_test(a_long_study_makes_no_longer_report),
         cmocka_unit_test(running_out_of_memory_fails_the_buffer),
     };
