@@ -211,9 +211,21 @@ class Files(unittest.TestCase):
         self.assertEqual(page.count("<svg"), page.count("</svg>"))
         # A chart per job of the cost above the oracle; cost, front and two maps of choices; the mean; legends.
         self.assertGreaterEqual(page.count("<svg"), 12 * 5 + 1)
+        self.assertIn("Attempts that failed or were stopped are not counted", page)
+        self.assertIn("Cost above the oracle, job by job", page)
+        self.assertIn("off by luck", page)
         for loaded in ("<script", "src=", "href=", "@import", "url("):
             self.assertNotIn(loaded, page)
         self.assertIn("wattgov simulate training --trace", page)
+
+    def test_the_report_of_one_case_shows_no_plot_twice(self):
+        done = training("--html", self.path("report.html"), "--gpu", "a40", "--job", "squad", "--seeds", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("report.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotIn("job by job", page)
+        # For a screen and for a phone.
+        self.assertEqual(page.count(">Cost above the oracle</text>"), 2)
 
     def test_nothing_is_left_behind_when_a_replay_fails(self):
         done = training("--html", self.path("report.html"), "--csv", self.path("curve.csv"), "--target", "0.123")
@@ -225,6 +237,12 @@ class Files(unittest.TestCase):
             done = training(option, "/nowhere/at/all", "--seeds", "100000")
             self.assertEqual(done.returncode, 1)
             self.assertIn("/nowhere", done.stderr)
+        for option, name, part in (("--csv", "x.csv.gz", "without .gz"), ("--html", "x.GZ", "without .gz"),
+                                   ("--csv", "-", "/dev/stdout")):
+            done = training(option, name, "--seeds", "100000", cwd=self.folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(part, done.stderr)
+            self.assertEqual(os.listdir(self.folder), [])
         for name in ("x", "./x", "../" + os.path.basename(self.folder) + "/x"):
             done = training("--html", self.path("x"), "--csv", self.path(name))
             self.assertEqual(done.returncode, 2)
@@ -291,7 +309,7 @@ class Files(unittest.TestCase):
         self.spoil(jobs, lambda text: text.replace("profiled", "all"))
         self.check_rejects(power, "batch size 64", "no power rows")
         self.spoil(jobs, lambda text: text.replace("0.5,10,8,profiled,1,1", "0.5,3,8,profiled,1,1", 1))
-        self.check_rejects("never reached within 3 epochs")
+        self.check_rejects(runs + ": job 'toy' on toy", "never reached within 3 epochs")
         self.spoil(jobs, lambda text: text.replace("higher", "more", 1))
         self.check_rejects(jobs + ":2", "direction", "'more'")
 
@@ -300,7 +318,40 @@ class Files(unittest.TestCase):
         os.symlink("nothing", self.path("jobs.csv"))
         self.check_rejects("jobs.csv: cannot open")
         os.remove(self.path("jobs.csv"))
-        self.check_rejects("no case to replay", "built-in job table", arguments=(), status=2)
+        for arguments in ((), ("--job", "toy")):
+            self.check_rejects("no case to replay", "built-in job table", "expected a jobs.csv in " + self.folder,
+                               "--jobs FILE", arguments=arguments, status=2)
+
+    def test_targets_that_do_not_exist_say_which_do(self):
+        self.spoil("README.md", None)
+        self.check_rejects("summary_train.csv: job 'toy'", "metric 99; expected one that the runs have: 0.3, 0.5",
+                           arguments=("--gpu", "toy", "--job", "toy", "--target", "99"))
+        self.check_rejects("--target is for all jobs, name its job with --job", "metric 99",
+                           arguments=("--gpu", "toy", "--target", "99"))
+
+    def test_an_unknown_job_names_the_file_of_the_jobs(self):
+        self.spoil("README.md", None)
+        self.check_rejects(f"'squat' is not a job of {self.path('jobs.csv')} (toy, ", arguments=("--job", "squat"),
+                           status=2)
+
+    def test_a_drift_says_what_is_compared(self):
+        self.spoil("jobs.csv", lambda text: text.replace("toy-slow,d,n,sgd,accuracy,higher,0.5,10",
+                                                         "toy-slow,d,n,sgd,accuracy,higher,0.5,3"))
+        for job, is_reached in (("toy-large", True), ("toy-slow", False)):
+            done = training("--gpu", "toy", "--job", "toy", "--drift", job + "@2", "--recurrences", "4", "--seeds",
+                            "1", "--policy", "default", "--policy", "grid", "--html", self.path("report.html"),
+                            trace=self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"toy  default +8  200 W")
+            self.assertIn(f"After 2 recurrences each job turns into {job}.", done.stdout)
+            with open(self.path("report.html"), encoding="utf-8") as file:
+                page = file.read()
+            self.assertIn(f"After 2 recurrences each job turns into {job}.", page)
+            self.assertNotIn("floor", page.lower())
+            for text, part in ((done.stdout, "never reaches the new job's target for: toy on toy."),
+                               (done.stdout, "charged 20 attempts in vain"), (page, "charged 20 attempts in vain"),
+                               (page, "(never reaches the target)")):
+                self.assertEqual(part in text, not is_reached, part)
 
     def test_names_cannot_steer_the_terminal(self):
         self.spoil("README.md", None)
