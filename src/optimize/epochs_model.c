@@ -220,6 +220,13 @@ void wg__epochs_model_update(struct wg_epochs_model *model,
     mix_moments(model);
 }
 
+double wg__epochs_model_failure_share(const struct wg_epochs_model *model, size_t arm)
+{
+    const double successes = model->success_count[arm];
+    const double failures = model->failure_count[arm];
+    return successes > 0 ? failures / (successes + failures + 1) : 0;
+}
+
 void wg__epochs_model_remember_shape(struct wg_epochs_model *model, double trust)
 {
     double largest = -INFINITY;

@@ -81,6 +81,9 @@ void wg__epochs_model_update(struct wg_epochs_model *model,
  * after a change of the job its curve moves, but rarely turns into another one. */
 void wg__epochs_model_remember_shape(struct wg_epochs_model *model, double trust);
 
+/* Of an arm's runs, the share that fails although others reach the target; 0 where none did. */
+double wg__epochs_model_failure_share(const struct wg_epochs_model *model, size_t arm);
+
 /* Draws WG_EPOCHS_DRAWS whole curves: y[draw * arm_count + arm]. The hypotheses are resampled
  * systematically and the Gaussian parts are Latin hypercube samples, so that few draws cover the
  * mixture evenly. */

@@ -102,9 +102,6 @@ void wg__governor_update_costs(struct wg_governor *governor);
 bool wg__governor_next_survey(struct wg_governor *governor, size_t *arm_out);
 double wg__governor_premium_j(const struct wg_governor *governor, size_t arm);
 
-/* policy_wattgov.c: of an arm's runs, the share that fails although others reach the target. */
-double wg__governor_failure_share(const struct wg_governor *governor, size_t arm);
-
 /* policy_wattgov.c: brings the model, the expected costs and the incumbent up to date. */
 void wg__governor_refresh(struct wg_governor *governor);
 

@@ -46,7 +46,7 @@ static struct pricing price_arm(const struct wg_governor *governor, size_t i)
     return (struct pricing){
         .noise_sd = sqrt(variance),
         .mean_factor = exp(0.5 * M_LN2 * M_LN2 * variance),
-        .fails = wg__governor_failure_share(governor, i),
+        .fails = wg__epochs_model_failure_share(&governor->model, i),
         .failed_j =
             governor->cost[i].epoch_j * governor->model.failure_epochs[i] + governor->incumbent_j,
     };

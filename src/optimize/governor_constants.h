@@ -47,8 +47,8 @@
     /* The early stop (governor_stop.c). */                                                        \
     X(stop_floor, 1.25, "no bound below what so many incumbents cost")                             \
     X(incumbent_patience, 2.5, "the incumbent's own bound, in its expected epochs")                \
-    X(doom_base, 0.03, "chance that an arm never reaches the target,")                            \
-    X(doom_per_octave, 0.03, "per octave from the nearest that did,")                             \
+    X(doom_base, 0.03, "chance that an arm never reaches the target,")                             \
+    X(doom_per_octave, 0.03, "per octave from the nearest that did,")                              \
     X(doom_after_failure, 0.13, "once it failed,")                                                 \
     X(doom_known, 0.01, "and for one that did reach it, divided by how often")                     \
     X(curve_hurdle, 1.15, "stop when going on costs more than so many incumbents")                 \

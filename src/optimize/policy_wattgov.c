@@ -101,13 +101,6 @@ static size_t gather(const struct wg_governor *governor, struct wg_epochs_observ
     return kept;
 }
 
-double wg__governor_failure_share(const struct wg_governor *governor, size_t arm)
-{
-    const double successes = governor->model.success_count[arm];
-    const double failures = governor->model.failure_count[arm];
-    return successes > 0 ? failures / (successes + failures + 1) : 0;
-}
-
 void wg__governor_refresh(struct wg_governor *governor)
 {
     if (governor->model_version == governor->version)
@@ -125,7 +118,7 @@ void wg__governor_refresh(struct wg_governor *governor)
                                   exp(M_LN2 * model->mean[i] + 0.5 * M_LN2 * M_LN2 * variance);
         /* A failure costs its epochs and another run: about that of this arm, if it is worth
          * having. */
-        const double fails = wg__governor_failure_share(governor, i);
+        const double fails = wg__epochs_model_failure_share(model, i);
         governor->expected_j[i] +=
             fails / (1 - fails) * governor->cost[i].epoch_j * model->failure_epochs[i];
         if (model->success_count[i] > 0 &&
