@@ -23,13 +23,13 @@
     X(noise_sd, 0.27, "prior of the spread between runs")                                          \
     X(noise_sd_min, 0.02, "it is never taken to be less")                                          \
     X(noise_prior_runs, 1.5, "pairs of runs that the prior is worth against all arms'")            \
-    X(noise_arm_runs, 6, "pairs of runs that all arms are worth against one arm's own")            \
+    X(noise_arm_runs, 12, "pairs of runs that all arms are worth against one arm's own")           \
     X(censored_excess, 0.9, "a run that was stopped is taken to need that much more")              \
     X(censored_variance, 0.09, "of that guess, octaves^2")                                         \
                                                                                                    \
     /* The choice (governor_choice.c). */                                                          \
     X(ids_power, 2.1, "arms are ranked by regret^power / information")                             \
-    X(tie_share, 0.02, "the incumbent keeps a draw that it loses by less")                         \
+    X(tie_share, 0.005, "the incumbent keeps a draw that it loses by less")                        \
     X(cost_cap, 1.7, "no draw costs more than so many incumbents: it would be stopped")            \
     X(first_use_weight, 0.8, "of the extra cost of a first epoch")                                 \
     X(failure_surcharge, 0.02, "in incumbents, for an arm never seen to reach the target")         \
