@@ -185,13 +185,13 @@ static void a_second_look_is_taken_at_each_doubling_and_finds_what_the_curve_hid
     g->cost[2].epoch_j = 0.5 * g->cost[0].epoch_j;
     g->spent_j = 0; /* no debt */
     size_t arm;
-    const double first = c->second_look_first;
-    for (double n = first; n < 5000; n *= 2) {
+    const unsigned first = (unsigned)c->second_look_first;
+    for (unsigned n = first; n < 5000; n *= 2) {
         (void)is_exploring(&stage, n, &arm);
         assert_int_equal(arm, 2); /* half the price per epoch, if it needs no more of them */
     }
     unsigned looks = 0;
-    for (unsigned n = (unsigned)first; n < 4 * (unsigned)first; n++) {
+    for (unsigned n = first; n < 4 * first; n++) {
         const bool draws = is_exploring(&stage, n, &arm);
         looks += !draws && arm == 2;
     }

@@ -357,11 +357,12 @@ static void a_change_of_epoch_cost_rescales_the_other_arms(void **state)
 
 static const size_t same_arms[] = {0, 1, 2, 3, 4, 5, 6};
 
-/* On the other GPU an epoch costs 1.7 times as much: there the first run is the best arm's. */
-static void starts_on_another_gpu_with_the_best_arm(void **state)
+/* On the other GPU an epoch costs 1.7 times as much: there the first run is nearly always the best
+ * arm's, and else explores beside it. */
+static void starts_on_another_gpu_near_the_best_arm(void **state)
 {
     (void)state;
-    unsigned cheaper = 0;
+    unsigned cheaper = 0, with_best = 0;
     for (uint64_t seed = 0; seed < 10; seed++) {
         struct toy_world world = make_stick();
         struct stage there = open_stage(&world, seed);
@@ -371,8 +372,9 @@ static void starts_on_another_gpu_with_the_best_arm(void **state)
         struct stage here = open_stage(&world, seed);
         ops->transfer(here.driver.policy, there.driver.policy, same_arms);
         const double first_j = recur(&here);
-        assert_int_equal(here.last_arm, 4);
-        assert_int_equal(here.surveys[4], 1); /* not unseen */
+        with_best += here.last_arm == 4;
+        assert_in_range(here.last_arm, 3, 5);
+        assert_int_equal(here.surveys[here.last_arm], 1); /* not unseen */
         cheaper += first_j < run_cost_j(&world, 2);
         recur_times(&here, 20);
         assert_int_equal(here.runs[2] + here.failures[4], 0); /* the default was never needed */
@@ -380,6 +382,7 @@ static void starts_on_another_gpu_with_the_best_arm(void **state)
         close_stage(&here);
     }
     assert_true(cheaper >= 7); /* one more trial is allowed, and may fail */
+    assert_true(with_best >= 8);
 }
 
 /* There: arms 8..512; here only those from 32 on, so arm i there is arm i - 2 here. */
@@ -562,7 +565,7 @@ int main(void)
         cmocka_unit_test(a_change_of_level_is_noticed_within_a_few_runs),
         cmocka_unit_test(without_a_change_nothing_is_forgotten),
         cmocka_unit_test(a_change_of_epoch_cost_rescales_the_other_arms),
-        cmocka_unit_test(starts_on_another_gpu_with_the_best_arm),
+        cmocka_unit_test(starts_on_another_gpu_near_the_best_arm),
         cmocka_unit_test(transfers_between_different_sets_of_batch_sizes),
         cmocka_unit_test(transfer_from_one_that_knows_nothing_is_a_cold_start),
         cmocka_unit_test(transferred_histories_do_not_overflow),
