@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/utf8.h"
 
 void wg__json_init(struct wg_json *json, struct wg_buffer *out)
 {
@@ -71,35 +72,6 @@ void wg__json_close(struct wg_json *json)
     wg__buffer_append(json->out, &json->closer[json->depth], 1);
 }
 
-/* The length of the well-formed UTF-8 character at `text`, 0 when there is none. Never looks beyond
- * the final zero, which is no continuation byte. */
-static size_t utf8_length(const unsigned char *text)
-{
-    const unsigned char lead = text[0];
-    if (lead < 0x80)
-        return 1;
-    if (lead < 0xC2 || lead > 0xF4)
-        return 0;
-    const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    unsigned char low = 0x80; /* bounds of the second byte, tighter behind four of the leads */
-    unsigned char high = 0xBF;
-    if (lead == 0xE0)
-        low = 0xA0;
-    else if (lead == 0xED)
-        high = 0x9F;
-    else if (lead == 0xF0)
-        low = 0x90;
-    else if (lead == 0xF4)
-        high = 0x8F;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    return length;
-}
-
 static void write_escape(struct wg_buffer *out, unsigned char byte)
 {
     static const char plain[] = "\"\\\b\f\n\r\t";
@@ -121,7 +93,7 @@ static void write_quoted(struct wg_buffer *out, const char *text)
         const char *from = p; /* a run that needs no change goes out in one piece */
         size_t length = 0;
         while (*p != '\0' && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\' &&
-               (length = utf8_length((const unsigned char *)p)) != 0)
+               (length = wg__utf8_length((const unsigned char *)p)) != 0)
             p += length;
         wg__buffer_append(out, from, (size_t)(p - from));
         if (*p == '\0')

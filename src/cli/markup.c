@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/buffer.h"
+#include "base/utf8.h"
 
 enum { REPLACEMENT = 0xFFFD };
 
@@ -52,37 +53,6 @@ static bool is_in(uint32_t code, const struct range *ranges, size_t count)
     return low < count && code >= ranges[low].first;
 }
 
-/* The bytes of the well-formed sequence at `text`, or 0. */
-static size_t sequence_length(const unsigned char *text)
-{
-    const unsigned char lead = text[0];
-    size_t length = 0;
-    unsigned char low = 0x80, high = 0xBF; /* the second byte's range keeps overlong forms out */
-    if (lead >= 0xC2 && lead <= 0xDF)
-        length = 2;
-    else if (lead >= 0xE0 && lead <= 0xEF)
-        length = 3;
-    else if (lead >= 0xF0 && lead <= 0xF4)
-        length = 4;
-    else
-        return 0;
-    if (lead == 0xE0)
-        low = 0xA0;
-    else if (lead == 0xED)
-        high = 0x9F;
-    else if (lead == 0xF0)
-        low = 0x90;
-    else if (lead == 0xF4)
-        high = 0x8F;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    /* A terminating zero is no continuation byte, so this never reads beyond it. */
-    for (size_t i = 2; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    return length;
-}
-
 size_t wg__utf8_next(const char *text, uint32_t *code_out)
 {
     const unsigned char *bytes = (const unsigned char *)text;
@@ -90,7 +60,7 @@ size_t wg__utf8_next(const char *text, uint32_t *code_out)
         *code_out = bytes[0] < 0x20 || bytes[0] == 0x7F ? ' ' : bytes[0];
         return 1;
     }
-    const size_t length = sequence_length(bytes);
+    const size_t length = wg__utf8_length(bytes);
     if (length == 0) {
         *code_out = REPLACEMENT;
         return 1;
