@@ -229,7 +229,7 @@ static enum wg_code replay_case(const struct wg_study_scene *scene,
     const struct wg_training_setup setup = {
         .training_case = present,
         .ops = &wg__batch_policy_wattgov,
-        .options = {.beta = request->beta, .survey_s = request->rules.survey_s},
+        .options = {.beta = request->beta},
         .search = WG_POWER_SEARCH_FEW_PROBES,
     };
     for (size_t seed = 0; seed < out->seeds; seed++) {

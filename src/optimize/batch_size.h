@@ -79,7 +79,6 @@ struct wg_batch_options {
     bool concurrent;  /* several runs may be in flight */
     size_t fixed_arm; /* policy "fixed" */
     int fixed_limit;  /* policy "fixed" */
-    double survey_s;  /* seconds per surveyed arm, as the caller will charge them */
 };
 
 struct wg_batch_policy_ops {

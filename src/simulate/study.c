@@ -145,8 +145,7 @@ static enum wg_code replay(const struct runner *runner, size_t task,
         .ops = plan->ops,
         .options = {.beta = request->beta,
                     .window = request->window,
-                    .concurrent = runner->rules.concurrency > 1,
-                    .survey_s = runner->rules.survey_s},
+                    .concurrent = runner->rules.concurrency > 1},
         .search = plan->search,
     };
     if (plan->kind == IS_ORACLE)
