@@ -102,7 +102,7 @@ enum wg_code wg__fail_errno(struct wg_error *err, int error_number, const char *
     return code;
 }
 
-const char *wg__code_name(enum wg_code code)
+const char *wg_code_name(enum wg_code code)
 {
     switch (code) {
 #define X(name, value, text)                                                                       \
@@ -114,7 +114,7 @@ const char *wg__code_name(enum wg_code code)
     return "unknown code";
 }
 
-const char *wg__code_text(enum wg_code code)
+const char *wg_code_text(enum wg_code code)
 {
     switch (code) {
 #define X(name, value, text)                                                                       \

@@ -84,12 +84,12 @@ static void a_cause_that_does_not_fit_is_cut(void **state)
 static void every_code_has_a_name_and_a_text(void **state)
 {
     (void)state;
-    assert_string_equal(wg__code_name(WG_EINVAL), "WG_EINVAL");
-    assert_string_equal(wg__code_text(WG_OK), "success");
-    assert_string_equal(wg__code_text(WG_EUNREACHABLE), "the target cannot be reached");
+    assert_string_equal(wg_code_name(WG_EINVAL), "WG_EINVAL");
+    assert_string_equal(wg_code_text(WG_OK), "success");
+    assert_string_equal(wg_code_text(WG_EUNREACHABLE), "the target cannot be reached");
     /* Values that no code has are the point. */
-    assert_string_equal(wg__code_name((enum wg_code)99), "unknown code");  /* NOLINT */
-    assert_string_equal(wg__code_text((enum wg_code)99), "unknown error"); /* NOLINT */
+    assert_string_equal(wg_code_name((enum wg_code)99), "unknown code");  /* NOLINT */
+    assert_string_equal(wg_code_text((enum wg_code)99), "unknown error"); /* NOLINT */
 }
 
 int main(void)

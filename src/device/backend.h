@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a vendor's file implements, and what machine.c makes of it.
+ *
+ * A backend lists what it finds (`open`), cheaply and touching no device that was not chosen, and
+ * hands each device over as a `struct wg_device` that it embeds as the first member of its own
+ * struct. machine.c then probes each device on a thread with a deadline, so one dead GPU costs its
+ * own answers only. All calls into one device come from one thread at a time; calls into different
+ * devices come from different threads at once.
+ *
+ * Life of a device:
+ *
+ *     open -> probe -> read, read, ... -> release -> (reopen -> read ...) -> destroy
+ *
+ * `probe` fills info.meters and info.knobs, once: it finds out by real reads what the device has.
+ * Each meter and knob that is absent gets `why_not` (call and code, or file and cause) and, where
+ * something can be done, `remedy`. Before each call that may block, a backend stores the call's
+ * name in `device->call`, and NULL after it; the watchdog's message names it.
+ *
+ * A hung call may never return: a device whose call was abandoned is never destroyed, it leaks by
+ * design (it is still in use by the thread that hangs).
+ */
+#ifndef WG_DEVICE_BACKEND_H
+#define WG_DEVICE_BACKEND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "wattgov/device.h"
+
+struct wg_selection;
+
+/* What each backend may know of the run; all texts live as long as the machine. */
+struct wg_backend_config {
+    const char *root; /* "" for "/", else a folder without the last slash: root + "/sys/..." */
+    const char *replay_path;              /* NULL: this machine */
+    const struct wg_selection *selection; /* which GPUs; select.h */
+    const char *nvml_library;             /* "libnvidia-ml.so.1"; tests give others */
+    const char *rocm_smi_library;         /* "librocm_smi64.so" */
+};
+
+struct wg_device_ops {
+    /* Fills `device->info` but for label, index of its kind (machine.c). Texts come from
+     * `device->arena`. An error makes the device's state; it stays listed. */
+    enum wg_code (*probe)(struct wg_device *device, struct wg_error *err);
+    /* See wg_device_read. Must not allocate. t_ns, span_ns: of the call that read power or energy,
+     * else of the whole. */
+    enum wg_code (*read)(struct wg_device *device, uint32_t wanted, struct wg_sample *out,
+                         struct wg_error *err);
+    /* NULL: this kind of device knows no processes. */
+    enum wg_code (*read_processes)(struct wg_device *device, struct wg_process *out,
+                                   size_t capacity, size_t *count_out, struct wg_error *err);
+    /* Closes handles and files; `reopen` gets them again, by id. The last release of a library's
+     * devices unloads the library. NULL: holds nothing open. */
+    void (*release)(struct wg_device *device);
+    enum wg_code (*reopen)(struct wg_device *device, struct wg_error *err);
+    /* Frees the backend's struct, after release; the arena is freed before by machine.c. */
+    void (*destroy)(struct wg_device *device);
+};
+
+struct wg_device {
+    const struct wg_device_ops *ops;
+    struct wg_device_info info;
+    struct wg_arena arena;      /* texts and arrays of `info` */
+    _Atomic(const char *) call; /* the call that runs now: "nvmlDeviceGetFieldValues"; NULL: none */
+    atomic_bool is_abandoned;   /* a call hung: its thread still uses this */
+    struct wg_machine *machine; /* set by machine.c */
+    size_t position;            /* in the machine; set by machine.c */
+};
+
+/* Where `open` puts what it found. */
+struct wg_device_list {
+    struct wg_device **items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Appends; the list owns the device from then on. On WG_ENOMEM the caller still does. */
+enum wg_code wg__device_list_add(struct wg_device_list *list, struct wg_device *device,
+                                 struct wg_error *err);
+
+struct wg_backend {
+    const char *name;
+    /* Appends the devices. WG_ENODEV: there is nothing of its kind here (the text says what was
+     * looked for); other codes: there may be, but it failed. `remedy_out` (may stay NULL) is a
+     * literal. */
+    enum wg_code (*open)(const struct wg_backend_config *config, struct wg_device_list *list,
+                         const char **remedy_out, struct wg_error *err);
+};
+
+extern const struct wg_backend wg__backend_nvml;   /* nvml.c */
+extern const struct wg_backend wg__backend_amdgpu; /* amdgpu.c */
+extern const struct wg_backend wg__backend_jetson; /* jetson.c */
+extern const struct wg_backend wg__backend_rapl;   /* rapl.c */
+extern const struct wg_backend wg__backend_replay; /* replay.c; the only one with replay_path */
+
+/* Sets a metric of a sample. */
+static inline void wg__sample_set(struct wg_sample *sample, enum wg_metric metric, double value)
+{
+    sample->values[metric] = value;
+    sample->present |= 1u << metric;
+}
+
+static inline bool wg__sample_has(const struct wg_sample *sample, enum wg_metric metric)
+{
+    return (sample->present >> metric & 1u) != 0;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The inner side of struct wg_machine: what measure/ and live/ need beyond
+ * include/wattgov/device.h.
+ */
+#ifndef WG_DEVICE_MACHINE_H
+#define WG_DEVICE_MACHINE_H
+
+#include "device/backend.h"
+
+/* Reads in the caller's own thread and waits for as long as it takes: for a thread that belongs to
+ * this device alone and is watched by another (measure/sampler.c). Refused with WG_ESTATE while the
+ * machine is quiescent, or while an abandoned call hangs. Sets `call` names for the watchdog. */
+enum wg_code wg__device_read_blocking(struct wg_device *device, uint32_t wanted,
+                                      struct wg_sample *out, struct wg_error *err);
+
+/* The watchdog's side: marks that a call of `wg__device_read_blocking` was given up. The device is
+ * not destroyed any more. The text names device, call and how long. */
+void wg__device_abandon(struct wg_device *device, uint64_t waited_ns, struct wg_error *err);
+
+/* Call timeout of the machine, in nanoseconds. */
+uint64_t wg__machine_call_timeout_ns(const struct wg_machine *machine);
+
+/* A number that changes with each quiesce and resume. */
+unsigned wg__machine_generation(const struct wg_machine *machine);
+bool wg__machine_is_quiescent(const struct wg_machine *machine);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tables of include/wattgov/device.h against what JSON and CSV promise: unique, lower case.
+ */
+#include <string.h>
+
+#include "support/check.h"
+#include "wattgov/device.h"
+
+static void check_key(const char *key)
+{
+    assert_non_null(key);
+    assert_true(*key != '\0' && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
+}
+
+static void metric_keys_are_unique_and_end_with_their_unit(void **state)
+{
+    (void)state;
+    for (enum wg_metric metric = 0; metric < WG_METRIC_COUNT; metric++) {
+        check_key(wg_metric_key(metric));
+        for (enum wg_metric other = 0; other < metric; other++)
+            assert_string_not_equal(wg_metric_key(metric), wg_metric_key(other));
+    }
+    assert_string_equal(wg_metric_key(WG_METRIC_ENERGY_J), "energy_j");
+    assert_true(wg_metric_is_counter(WG_METRIC_ENERGY_J));
+    assert_false(wg_metric_is_counter(WG_METRIC_POWER_W));
+}
+
+static void unknown_values_have_no_key(void **state)
+{
+    (void)state;
+    assert_null(wg_metric_key(WG_METRIC_COUNT));
+    assert_false(wg_metric_is_counter(WG_METRIC_COUNT));
+    assert_null(wg_knob_key(WG_KNOB_COUNT));
+    assert_null(wg_knob_unit(WG_KNOB_COUNT));
+    assert_null(wg_device_kind_key(WG_DEVICE_KIND_COUNT));
+    assert_null(wg_throttle_text((enum wg_throttle)(1u << 30)));
+}
+
+static void knobs_kinds_and_reasons_have_words(void **state)
+{
+    (void)state;
+    for (enum wg_knob knob = 0; knob < WG_KNOB_COUNT; knob++)
+        check_key(wg_knob_key(knob));
+    for (enum wg_device_kind kind = 0; kind < WG_DEVICE_KIND_COUNT; kind++)
+        check_key(wg_device_kind_key(kind));
+    assert_string_equal(wg_knob_unit(WG_KNOB_POWER_LIMIT), "W");
+    assert_string_equal(wg_throttle_text(WG_THROTTLE_POWER_LIMIT), "power limit");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(metric_keys_are_unique_and_end_with_their_unit),
+        cmocka_unit_test(unknown_values_have_no_key),
+        cmocka_unit_test(knobs_kinds_and_reasons_have_words),
+    };
+    return run_tests(tests);
+}
