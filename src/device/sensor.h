@@ -20,13 +20,21 @@
 struct wg_sensor {
     double update_period_s;    /* a new value this often; 0: at each read */
     double averaging_window_s; /* mean over this long, ending at the update; 0: instant */
-    double seen_share;         /* min(1, window / period): the share of the time that is seen */
+    double seen_share;         /* min(1, window / period): the share of the time that is seen; 1
+                                  without a known window, for lack of better knowledge */
     bool is_known;             /* from the table or the driver; else assumed */
 };
 
 /* The sensor behind `metric` (WG_METRIC_POWER_W, WG_METRIC_POWER_AVERAGE_W or WG_METRIC_ENERGY_J)
  * of a device: what its meter info says, else the table, else 100 ms and unknown. */
 struct wg_sensor wg__sensor_of(const struct wg_device_info *info, enum wg_metric metric);
+
+/* What nvmlDeviceGetPowerUsage shows: on branch 530 and before it something else than field 186. */
+bool wg__sensor_lookup_usage(const char *architecture, unsigned driver_major,
+                             struct wg_sensor *out);
+
+/* The branch of an NVIDIA driver's version, its first number: 535 of "535.129.03"; 0: unknown. */
+unsigned wg__sensor_driver_branch(const char *version);
 
 /* The table alone: by architecture ("volta", "ampere-ga100", ...), driver branch and field. False:
  * not in the table. Backends use it to fill wg_meter_info. */
