@@ -2,6 +2,12 @@
  *
  * Error codes and error texts of libwattgov.
  *
+ *     struct wg_machine *machine;
+ *     struct wg_error err;
+ *     if (wg_machine_open(&machine, NULL, &err) != WG_OK)
+ *         return fprintf(stderr, "%s: %s\n", wg_code_name(err.code), err.text), 1;
+ *     wg_machine_close(machine);
+ *
  * A function that can fail returns `enum wg_code` and takes an optional, caller-owned
  * `struct wg_error *` as its last parameter. No errno, no thread-local state, no allocation: a
  * message can be made when memory has run out. One X-macro table gives enum, name and text.

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The version of the library.    Threads: pure, any thread.
+ * The version of the library.
+ *
+ *     printf("libwattgov %s\n", wg_version());
+ *
+ * Threads: pure, any thread.
  */
 #ifndef WATTGOV_VERSION_H
 #define WATTGOV_VERSION_H

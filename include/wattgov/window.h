@@ -2,17 +2,22 @@
  *
  * Windows: energy and time between two moments, with how far they can be trusted.
  *
+ *     struct wg_machine *machine;
  *     struct wg_meter *meter;
  *     struct wg_window *epoch;
  *     struct wg_window_result total;
- *     if (wg_meter_open(&meter, machine, NULL, &err) != WG_OK ||
+ *     struct wg_error err;
+ *     if (wg_machine_open(&machine, NULL, &err) != WG_OK ||
+ *         wg_meter_open(&meter, machine, NULL, &err) != WG_OK ||
  *         wg_window_begin(&epoch, meter, "epoch", NULL, 0, &err) != WG_OK)
  *         return fprintf(stderr, "%s\n", err.text), 1;
  *     train_one_epoch();
  *     wg_window_end(epoch);
  *     if (wg_window_read(epoch, &total, NULL, 0, &err) == WG_OK)
- *         printf("%.1f J +- %.1f J in %.2f s\n", total.energy_j, total.energy_error_j,
- * total.time_s); wg_window_free(epoch); wg_meter_close(meter);
+ *         printf("%.1f J in %.2f s\n", total.energy_j, total.time_s);
+ *     wg_window_free(epoch);
+ *     wg_meter_close(meter);
+ *     wg_machine_close(machine);
  *
  * A meter samples its devices in the background (10 Hz by default, one thread a device). `begin`
  * and `end` note the moment and wake those threads: they call no driver and wait for nothing, so

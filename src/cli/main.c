@@ -15,10 +15,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-
-#ifndef WG_VERSION
-#define WG_VERSION "unknown"
-#endif
+#include "wattgov/version.h"
 
 static const struct wg_command *const commands[] = {
     &wg__command_simulate,
@@ -49,7 +46,7 @@ int main(int argc, char *argv[])
 
     int status;
     if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-        (void)printf("wattgov %s\n", WG_VERSION); /* checked below */
+        (void)printf("wattgov %s\n", wg_version()); /* checked below */
         status = WG_EXIT_OK;
     } else {
         status = wg__command_dispatch(&root, argc, argv);
