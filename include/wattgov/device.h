@@ -109,8 +109,10 @@ struct wg_meter_info {
     double resolution;      /* smallest step of the value, in its unit; 0: unknown */
     double update_period_s; /* the value changes this often; 0: unknown or at each read */
     double averaging_window_s; /* the value is a mean over this long; 0: none or unknown */
-    const char *why_not;       /* absent: the reason, with call and code; else NULL */
-    const char *remedy;        /* absent: what to do (package, permission, group); may be NULL */
+    double wrap_s; /* a counter that goes back to 0 at its end: read less often than this, a step
+                      may be lost, and then the sample lacks the value once; 0: does not wrap */
+    const char *why_not; /* absent: the reason, with call and code; else NULL */
+    const char *remedy;  /* absent: what to do (package, permission, group); may be NULL */
 };
 
 struct wg_knob_info {
