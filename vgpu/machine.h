@@ -3,7 +3,8 @@
  * Machine files: virtual machines as YAML, read through libcyaml.
  *
  * The shipped ones lie in vgpu/machines/<id>.yaml (installed beside the program): v100, a40, a100,
- * h100, h200, t4, rtx-4090, 8xh100, a100-mig. Each number there has its source in a comment.
+ * h100, h200, t4, rtx-4090, 8xh100, a100-mig, mixed. Each number there has its source in a comment.
+ * A GPU may say `like: ID` and override what is different. docs/virtual-gpu.md lists the keys.
  *
  * Threads: any thread.
  */
@@ -26,5 +27,21 @@ struct vgpu_description {
 enum wg_code vgpu_machine_read(struct vgpu_description *out, const char *folder,
                                const char *id_or_path, struct wg_error *err);
 void vgpu_description_fini(struct vgpu_description *description);
+
+/* Adds the GPUs of `other` to `base`, which keeps its driver; a UUID or PCI address that is taken
+ * is derived anew. `base` may be all zero. WG_EINVAL: more than VGPU_GPUS_MAX. */
+enum wg_code vgpu_description_append(struct vgpu_description *base,
+                                     const struct vgpu_description *other, struct wg_error *err);
+
+enum { VGPU_MACHINES_MAX = 128 };
+
+struct vgpu_machine_ids {
+    char ids[VGPU_MACHINES_MAX][VGPU_TEXT_MAX];
+    size_t count;
+};
+
+/* The ids of the machine files in `folder`, sorted. */
+enum wg_code vgpu_machine_list(struct vgpu_machine_ids *out, const char *folder,
+                               struct wg_error *err);
 
 #endif
