@@ -17,8 +17,14 @@
  * something can be done, `remedy`. Before each call that may block, a backend stores the call's
  * name in `device->call`, and NULL after it; the watchdog's message names it.
  *
- * A hung call may never return: a device whose call was abandoned is never destroyed, it leaks by
- * design (it is still in use by the thread that hangs).
+ * Messages of a device need not name it: machine.c puts its label in front ("gpu2: ...").
+ *
+ * `device->info` is the backend's own copy, written by open and probe. Others see the copy of it
+ * that machine.c makes after the probe (wg_device_get_info), because a probe that hangs may write
+ * to it at any later moment.
+ *
+ * A hung call may never return: a device whose call was abandoned stays allocated until it does
+ * (it is in use by the thread that hangs); with luck it then works again.
  */
 #ifndef WG_DEVICE_BACKEND_H
 #define WG_DEVICE_BACKEND_H
@@ -40,11 +46,15 @@ struct wg_backend_config {
     const struct wg_selection *selection; /* which GPUs; select.h */
     const char *nvml_library;             /* "libnvidia-ml.so.1"; tests give others */
     const char *rocm_smi_library;         /* "librocm_smi64.so" */
+    /* Where `open` notes the call that runs now, as in wg_device.call; may be NULL. `open` runs
+     * with a deadline too, so a hung nvmlInit_v2 is named. Valid during `open` only. */
+    _Atomic(const char *) *call;
 };
 
 struct wg_device_ops {
-    /* Fills `device->info` but for label, index of its kind (machine.c). Texts come from
-     * `device->arena`. An error makes the device's state; it stays listed. */
+    /* Fills `device->info` but for label, index of its kind (machine.c) and what `open` filled.
+     * Texts come from `device->arena`. An error makes the device's state; it stays listed. Called
+     * again after a reopen where it failed the first time. */
     enum wg_code (*probe)(struct wg_device *device, struct wg_error *err);
     /* See wg_device_read. Must not allocate. t_ns, span_ns: of the call that read power or energy,
      * else of the whole. */
@@ -54,7 +64,8 @@ struct wg_device_ops {
     enum wg_code (*read_processes)(struct wg_device *device, struct wg_process *out,
                                    size_t capacity, size_t *count_out, struct wg_error *err);
     /* Closes handles and files; `reopen` gets them again, by id. The last release of a library's
-     * devices unloads the library. NULL: holds nothing open. */
+     * devices unloads the library. NULL: holds nothing open. Called once between (re)open and
+     * destroy, also where the probe failed; a reopen that fails leaves nothing open. */
     void (*release)(struct wg_device *device);
     enum wg_code (*reopen)(struct wg_device *device, struct wg_error *err);
     /* Frees the backend's struct, after release; the arena is freed before by machine.c. */
@@ -63,7 +74,12 @@ struct wg_device_ops {
 
 struct wg_device {
     const struct wg_device_ops *ops;
+    /* `open` sets kind, numa_node (UINT_MAX: unknown) and, as far as it knows them, id, name, uuid,
+     * pci and backend, so that a device whose probe hangs can be named; `probe` the rest. */
     struct wg_device_info info;
+    /* By `open`, for GPUs: the driver's number of it, which counts those that were not chosen too,
+     * plus one. 0: machine.c counts. */
+    unsigned driver_index_plus_1;
     struct wg_arena arena;      /* texts and arrays of `info` */
     _Atomic(const char *) call; /* the call that runs now: "nvmlDeviceGetFieldValues"; NULL: none */
     atomic_bool is_abandoned;   /* a call hung: its thread still uses this */
@@ -82,6 +98,12 @@ struct wg_device_list {
 enum wg_code wg__device_list_add(struct wg_device_list *list, struct wg_device *device,
                                  struct wg_error *err);
 
+/* Releases and destroys what is still in the list, and frees it. */
+void wg__device_list_fini(struct wg_device_list *list);
+
+/* The end of a device: frees its arena and calls `destroy`. It was released. NULL does nothing. */
+void wg__device_destroy(struct wg_device *device);
+
 struct wg_backend {
     const char *name;
     /* Appends the devices. WG_ENODEV: there is nothing of its kind here (the text says what was
@@ -90,6 +112,11 @@ struct wg_backend {
     enum wg_code (*open)(const struct wg_backend_config *config, struct wg_device_list *list,
                          const char **remedy_out, struct wg_error *err);
 };
+
+/* backends.c: those of this machine in the order of their devices, and the one that stands for all
+ * of them when a recording is replayed; each ended by NULL. */
+extern const struct wg_backend *const wg__backends[];
+extern const struct wg_backend *const wg__backends_replay[];
 
 extern const struct wg_backend wg__backend_nvml;   /* nvml.c */
 extern const struct wg_backend wg__backend_amdgpu; /* amdgpu.c */

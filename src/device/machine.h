@@ -8,14 +8,21 @@
 
 #include "device/backend.h"
 
+/* wg_machine_open over another table of backends (ended by NULL): for tests. */
+enum wg_code wg__machine_open_with(struct wg_machine **out,
+                                   const struct wg_backend *const *backends,
+                                   const struct wg_machine_opts *opts, struct wg_error *err);
+
 /* Reads in the caller's own thread and waits for as long as it takes: for a thread that belongs to
  * this device alone and is watched by another (measure/sampler.c). Refused with WG_ESTATE while the
- * machine is quiescent, or while an abandoned call hangs. Sets `call` names for the watchdog. */
+ * machine is quiescent, or while an abandoned call hangs. Sets `call` names for the watchdog. When
+ * the read was abandoned meanwhile and the machine is closed, the device is gone on return. */
 enum wg_code wg__device_read_blocking(struct wg_device *device, uint32_t wanted,
                                       struct wg_sample *out, struct wg_error *err);
 
-/* The watchdog's side: marks that a call of `wg__device_read_blocking` was given up. The device is
- * not destroyed any more. The text names device, call and how long. */
+/* The watchdog's side: marks that a call of `wg__device_read_blocking` was given up. The device and
+ * its machine are not freed before it returns; others get WG_ETIMEOUT at once until then. The text
+ * names device, call and how long. */
 void wg__device_abandon(struct wg_device *device, uint64_t waited_ns, struct wg_error *err);
 
 /* Call timeout of the machine, in nanoseconds. */
@@ -24,5 +31,9 @@ uint64_t wg__machine_call_timeout_ns(const struct wg_machine *machine);
 /* A number that changes with each quiesce and resume. */
 unsigned wg__machine_generation(const struct wg_machine *machine);
 bool wg__machine_is_quiescent(const struct wg_machine *machine);
+
+/* A hold on the machine's memory, for a call that may outlive it. The last one frees. */
+void wg__machine_ref(struct wg_machine *machine);
+void wg__machine_unref(struct wg_machine *machine);
 
 #endif

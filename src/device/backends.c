@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every vendor that wattgov knows, in the order in which its devices are listed.
+ *
+ * A table instead of constructors: what is in the program can be read here, and a test gives
+ * machine.c a table of its own.
+ *
+ * Threads: constant.
+ */
+#include <stddef.h>
+
+#include "device/backend.h"
+
+const struct wg_backend *const wg__backends[] = {
+    NULL,
+};
+
+const struct wg_backend *const wg__backends_replay[] = {
+    NULL,
+};
