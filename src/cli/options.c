@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/number.h"
+#include "cli/duration.h"
 
 enum {
     WORD_MAX = 64,        /* longer words are never compared for likeness */
@@ -100,6 +101,18 @@ static void describe_range(const struct wg_option *option, struct wg_buffer *out
     wg__buffer_printf(out, "%s%s", blank, unit);
 }
 
+/* "a time in 1ms .. 1m, with its unit". */
+static void describe_duration(const struct wg_option *option, struct wg_buffer *out)
+{
+    char min[WG_DURATION_TEXT_SIZE], max[WG_DURATION_TEXT_SIZE];
+    wg__format_duration(min, option->min);
+    wg__format_duration(max, option->max);
+    if (isfinite(option->max))
+        wg__buffer_printf(out, "a time in %s .. %s, with its unit", min, max);
+    else
+        wg__buffer_printf(out, "a time of at least %s, with its unit", min);
+}
+
 static void describe_choices(const struct wg_option *option, struct wg_buffer *out)
 {
     for (size_t i = 0; option->choices[i] != NULL; i++) {
@@ -115,6 +128,9 @@ static void describe(const struct wg_option *option, struct wg_buffer *out)
     case WG_OPTION_KIND_DOUBLE:
     case WG_OPTION_KIND_UNSIGNED:
         describe_range(option, out);
+        break;
+    case WG_OPTION_KIND_DURATION:
+        describe_duration(option, out);
         break;
     case WG_OPTION_KIND_SEED:
         wg__buffer_printf(out, "a whole number in 0 .. %llu", (unsigned long long)UINT64_MAX);
@@ -247,6 +263,11 @@ static enum wg_code set_value(const struct wg_option *option, const char *value,
             return reject(option, value, err);
         *(uint64_t *)field = whole;
         return WG_OK;
+    case WG_OPTION_KIND_DURATION:
+        if (!wg__parse_duration(value, &number) || !is_in_range(option, number))
+            return reject(option, value, err);
+        *(double *)field = number;
+        return WG_OK;
     case WG_OPTION_KIND_COUNT:
         break;
     }
@@ -287,22 +308,48 @@ static enum wg_code reject_unknown(const struct wg_option_set *set, const char *
                     set->command);
 }
 
+static enum wg_code reject_operand(const struct wg_option_set *set, const char *argument,
+                                   struct wg_error *err)
+{
+    if (set->takes_command)
+        return wg__fail(err, WG_EINVAL,
+                        "unexpected argument '%s'; a command stands behind --: '%s "
+                        "-- %s'",
+                        argument, set->command, argument);
+    return wg__fail(err, WG_EINVAL, "unexpected argument '%s'; see '%s --help'", argument,
+                    set->command);
+}
+
+/* The option that `argument` names, "--name", "--name=value" or "-n", or NULL; and its value, when
+ * that stands in the same word. */
+static const struct wg_option *find_named(const struct wg_option_set *set, const char *argument,
+                                          const char **value_out)
+{
+    *value_out = NULL;
+    if (argument[1] == '-') {
+        const char *name = argument + 2;
+        const size_t length = strcspn(name, "=");
+        if (name[length] == '=')
+            *value_out = name + length + 1;
+        return find(set, name, length);
+    }
+    for (size_t i = 0; i < set->count; i++)
+        if (set->options[i].letter == argument[1] && argument[2] == '\0')
+            return &set->options[i];
+    return NULL;
+}
+
 /* Reads the option at argv[*index], and its value, and moves the index beyond them. */
 static enum wg_code parse_one(const struct wg_option_set *set, int argc, char *const argv[],
                               int *index, void *values, struct wg_error *err)
 {
     const char *argument = argv[*index];
     if (argument[0] != '-' || argument[1] == '\0')
-        return wg__fail(err, WG_EINVAL, "unexpected argument '%s'; see '%s --help'", argument,
-                        set->command);
-    if (argument[1] != '-')
-        return reject_unknown(set, argument, err);
-    const char *name = argument + 2;
-    const size_t length = strcspn(name, "=");
-    const struct wg_option *option = find(set, name, length);
+        return reject_operand(set, argument, err);
+    const char *value;
+    const struct wg_option *option = find_named(set, argument, &value);
     if (option == NULL)
         return reject_unknown(set, argument, err);
-    const char *value = name[length] == '=' ? name + length + 1 : NULL;
     ++*index;
     if (option->kind == WG_OPTION_KIND_FLAG) {
         if (value != NULL)
@@ -348,7 +395,11 @@ enum wg_code wg__options_parse(const struct wg_option_set *set, int argc, char *
         if (code != WG_OK)
             return code;
     }
-    if (index + 1 < argc)
+    if (index + 1 < argc && set->takes_command) {
+        struct wg_option_command *command = (void *)((char *)values + set->command_offset);
+        command->count = (size_t)(argc - index - 1);
+        command->words = argv + index + 1;
+    } else if (index + 1 < argc)
         return wg__fail(err, WG_EINVAL, "unexpected argument '%s'; see '%s --help'",
                         argv[index + 1], set->command);
     for (size_t i = 0; i < set->count; i++) {
@@ -390,6 +441,7 @@ static void append_default(const struct wg_option *option, const void *values,
 {
     const void *field = (const char *)values + option->offset;
     const char *blank = option->unit != NULL ? " " : "", *unit = option->unit ? option->unit : "";
+    char duration[WG_DURATION_TEXT_SIZE];
     if (option->fallback != NULL) {
         wg__buffer_printf(out, "; default: %s", option->fallback);
         return;
@@ -408,6 +460,10 @@ static void append_default(const struct wg_option *option, const void *values,
     case WG_OPTION_KIND_SEED:
         wg__buffer_printf(out, "; default: %llu", (unsigned long long)*(const uint64_t *)field);
         break;
+    case WG_OPTION_KIND_DURATION:
+        wg__format_duration(duration, *(const double *)field);
+        wg__buffer_printf(out, "; default: %s", duration);
+        break;
     case WG_OPTION_KIND_FLAG:
     case WG_OPTION_KIND_LIST:
     case WG_OPTION_KIND_COUNT:
@@ -423,7 +479,7 @@ static void append_note(const struct wg_option *option, const void *values, stru
     if (option->kind == WG_OPTION_KIND_SEED)
         wg__buffer_puts(&note, "; a whole number");
     else if (option->kind == WG_OPTION_KIND_DOUBLE || option->kind == WG_OPTION_KIND_UNSIGNED ||
-             option->choices != NULL) {
+             option->kind == WG_OPTION_KIND_DURATION || option->choices != NULL) {
         wg__buffer_puts(&note, "; ");
         describe(option, &note);
     }
@@ -441,7 +497,10 @@ static void append_note(const struct wg_option *option, const void *values, stru
 static void append_option(const struct wg_option *option, const void *values, struct wg_buffer *out)
 {
     const size_t start = out->length;
-    wg__buffer_printf(out, "  --%s%s%s", option->name, option->value ? " " : "",
+    wg__buffer_puts(out, "  ");
+    if (option->letter != 0)
+        wg__buffer_printf(out, "-%c, ", option->letter);
+    wg__buffer_printf(out, "--%s%s%s", option->name, option->value ? " " : "",
                       option->value ? option->value : "");
     if (out->length - start + 2 > LABEL_COLUMN)
         wg__buffer_printf(out, "\n%*s", LABEL_COLUMN, "");
@@ -463,7 +522,7 @@ void wg__options_help(const struct wg_option_set *set, const void *values, struc
     for (size_t i = 0; i < set->count; i++)
         if (set->options[i].is_required)
             wg__buffer_printf(out, " --%s %s", set->options[i].name, set->options[i].value);
-    wg__buffer_puts(out, " [OPTION]...\n\n");
+    wg__buffer_printf(out, " [OPTION]...%s\n\n", set->takes_command ? " [-- CMD [ARG]...]" : "");
     append_wrapped(out, set->summary, 0, 0);
     wg__buffer_puts(out, "\noptions:\n");
     for (size_t i = 0; i < set->count; i++)

@@ -24,7 +24,9 @@
  *   - `--name value` and `--name=value`; a value that begins with `--` needs the second form;
  *   - names are exact; an unknown name is answered with the nearest known one;
  *   - a list option collects its values in order; any other given twice takes the last value;
- *   - `--` ends the options; arguments that are no options are refused;
+ *   - `--` ends the options; other arguments that are no options are refused. A set that takes a
+ *     command gets the words behind `--`: "wattgov measure -- python train.py";
+ *   - an option may have a letter too: `-o FILE`;
  *   - `--help` and `-h` are known to every command, and win over errors elsewhere on the line;
  *   - on an error the struct may hold the values that stood before it.
  * Errors are one line and name the option, the value and what is accepted.
@@ -50,6 +52,12 @@ struct wg_option_list {
     const char *items[WG_OPTION_LIST_MAX];
 };
 
+/* The words behind `--`, ended by NULL as argv is: fit for execvp. */
+struct wg_option_command {
+    size_t count;
+    char *const *words;
+};
+
 enum wg_option_kind {
     WG_OPTION_KIND_FLAG,     /* bool */
     WG_OPTION_KIND_STRING,   /* const char *; never empty when given */
@@ -57,6 +65,7 @@ enum wg_option_kind {
     WG_OPTION_KIND_DOUBLE,   /* double in min .. max */
     WG_OPTION_KIND_UNSIGNED, /* unsigned in min .. max */
     WG_OPTION_KIND_SEED,     /* uint64_t, the whole range */
+    WG_OPTION_KIND_DURATION, /* double, seconds in min .. max; written with a unit: "100ms" */
     WG_OPTION_KIND_COUNT,
 };
 
@@ -72,15 +81,23 @@ enum wg_option_kind {
 #define WG_OPTION_UNSIGNED(type, field)                                                            \
     WG_OPTION_FIELD(type, field, WG_OPTION_KIND_UNSIGNED, unsigned)
 #define WG_OPTION_SEED(type, field) WG_OPTION_FIELD(type, field, WG_OPTION_KIND_SEED, uint64_t)
+#define WG_OPTION_DURATION(type, field)                                                            \
+    WG_OPTION_FIELD(type, field, WG_OPTION_KIND_DURATION, double)
+
+/* For a set that takes a command: where its words go. */
+#define WG_OPTION_COMMAND(type, field)                                                             \
+    .takes_command = true, .command_offset = _Generic(((type *)0)->field,                          \
+                               struct wg_option_command: offsetof(type, field))
 
 struct wg_option {
     const char *name; /* without the dashes */
+    char letter;      /* "-o" beside "--output"; 0: none */
     enum wg_option_kind kind;
     size_t offset;
     const char *value;    /* the placeholder in the help: "N", "FILE"; NULL for flags */
     const char *help;     /* one sentence; wrapped as needed */
     const char *unit;     /* of the number, for the help and the errors; NULL: none */
-    double min;           /* DOUBLE, UNSIGNED: the range, ends included; */
+    double min;           /* DOUBLE, UNSIGNED, DURATION: the range, ends included; */
     double max;           /*   HUGE_VAL: no upper end. UNSIGNED stops at UINT_MAX */
     bool min_is_excluded; /* DOUBLE: the value must be more than min */
     bool is_required;     /* STRING, LIST: must be given */
@@ -95,6 +112,8 @@ struct wg_option_set {
     const struct wg_option *options;
     size_t count;
     const char *epilog; /* shown last, as it is (examples); NULL: nothing */
+    bool takes_command; /* words may follow `--`; see WG_OPTION_COMMAND */
+    size_t command_offset;
 };
 
 /* Reads argv[1] .. argv[argc - 1] into `values`, the command's struct. `*wants_help` says whether

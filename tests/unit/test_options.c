@@ -311,6 +311,121 @@ static void finds_near_words_only(void **state)
     assert_null(wg__nearest_word(longer, words, 5));
 }
 
+/* A command in a command, as `wattgov measure` has it. */
+struct run_args {
+    double interval_s;
+    const char *output;
+    struct wg_option_command command;
+};
+
+static const struct wg_option run_options[] = {
+    {.name = "interval",
+     WG_OPTION_DURATION(struct run_args, interval_s),
+     .value = "TIME",
+     .min = 0.001,
+     .max = 60,
+     .help = "Time between samples."},
+    {.name = "output",
+     .letter = 'o',
+     WG_OPTION_STRING(struct run_args, output),
+     .value = "FILE",
+     .help = "Where to."},
+};
+
+static const struct wg_option_set run_set = {
+    .command = "wattgov measure",
+    .summary = "Measures.",
+    .options = run_options,
+    .count = sizeof run_options / sizeof run_options[0],
+    WG_OPTION_COMMAND(struct run_args, command),
+};
+
+static void takes_the_words_behind_two_dashes_as_a_command(void **state)
+{
+    (void)state;
+    char *argv[] = {(char[]){"measure"}, (char[]){"--interval"}, (char[]){"2s"}, (char[]){"--"},
+                    (char[]){"train"},   (char[]){"--help"},     (char[]){"--"}, NULL};
+    struct run_args args = {.interval_s = 0.1};
+    bool wants_help = true;
+    assert_int_equal(wg__options_parse(&run_set, 7, argv, &args, &wants_help, NULL), WG_OK);
+    assert_false(wants_help);
+    check_close(args.interval_s, 2, 0);
+    assert_int_equal(args.command.count, 3);
+    assert_ptr_equal(args.command.words, argv + 4);
+    assert_null(args.command.words[args.command.count]);
+
+    args = (struct run_args){0};
+    assert_int_equal(wg__options_parse(&run_set, 4, argv, &args, &wants_help, NULL), WG_OK);
+    assert_int_equal(args.command.count, 0); /* nothing behind the dashes */
+}
+
+static enum wg_code parse_run(char *word, char *value, struct run_args *args, struct wg_error *err)
+{
+    char *argv[] = {(char[]){"measure"}, word, value, NULL};
+    bool wants_help = false;
+    return wg__options_parse(&run_set, value != NULL ? 3 : 2, argv, args, &wants_help, err);
+}
+
+static void a_command_without_dashes_is_told_where_it_stands(void **state)
+{
+    (void)state;
+    struct run_args args = {0};
+    struct wg_error err;
+    assert_int_equal(parse_run((char[]){"train.py"}, NULL, &args, &err), WG_EINVAL);
+    assert_string_equal(err.text, "unexpected argument 'train.py'; a command stands behind --: "
+                                  "'wattgov measure -- train.py'");
+}
+
+static void a_time_has_a_unit_and_a_range(void **state)
+{
+    (void)state;
+    struct run_args args = {0};
+    struct wg_error err;
+    static const char range[] = " is not a time in 1ms .. 1m, with its unit";
+    char *const bad[] = {(char[]){"100"}, (char[]){"0ms"}, (char[]){"61s"}, (char[]){"fast"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char expected[128];
+        (void)snprintf(expected, sizeof expected, "--interval: '%s'%s", bad[i], range);
+        assert_int_equal(parse_run((char[]){"--interval"}, bad[i], &args, &err), WG_EINVAL);
+        assert_string_equal(err.text, expected);
+    }
+    assert_int_equal(parse_run((char[]){"--interval"}, (char[]){"1m"}, &args, &err), WG_OK);
+    check_close(args.interval_s, 60, 0);
+    assert_int_equal(parse_run((char[]){"--interval"}, NULL, &args, &err), WG_EINVAL);
+    assert_string_equal(err.text, "--interval needs a value: a time in 1ms .. 1m, with its unit");
+}
+
+static void an_option_may_have_a_letter(void **state)
+{
+    (void)state;
+    struct run_args args = {0};
+    struct wg_error err;
+    assert_int_equal(parse_run((char[]){"-o"}, (char[]){"x"}, &args, &err), WG_OK);
+    assert_string_equal(args.output, "x");
+    assert_int_equal(parse_run((char[]){"-ox"}, NULL, &args, &err), WG_EINVAL);
+    assert_int_equal(parse_run((char[]){"-o"}, NULL, &args, &err), WG_EINVAL);
+    assert_string_equal(err.text, "--output needs a value: FILE");
+}
+
+static void the_help_shows_command_letters_and_times(void **state)
+{
+    (void)state;
+    const struct run_args args = {.interval_s = 0.1};
+    struct wg_buffer out;
+    wg__buffer_init(&out);
+    wg__options_help(&run_set, &args, &out);
+    static const char *const parts[] = {
+        "usage: wattgov measure [OPTION]... [-- CMD [ARG]...]\n",
+        "Time between samples. (a time in 1ms .. 1m, with its unit; default:\n",
+        " 100ms)\n",
+        "  -o, --output FILE           Where to.\n",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strstr(out.data, parts[i]) == NULL)
+            fail_msg("the help lacks '%s':\n%s", parts[i], out.data);
+    wg__buffer_fini(&out);
+}
+
 static void words_a_rejection(void **state)
 {
     (void)state;
@@ -353,6 +468,11 @@ int main(void)
         cmocka_unit_test(writes_help_with_units_ranges_and_defaults),
         cmocka_unit_test(survives_want_of_memory),
         cmocka_unit_test(finds_near_words_only),
+        cmocka_unit_test(takes_the_words_behind_two_dashes_as_a_command),
+        cmocka_unit_test(a_command_without_dashes_is_told_where_it_stands),
+        cmocka_unit_test(a_time_has_a_unit_and_a_range),
+        cmocka_unit_test(an_option_may_have_a_letter),
+        cmocka_unit_test(the_help_shows_command_letters_and_times),
         cmocka_unit_test(words_a_rejection),
         cmocka_unit_test(names_that_are_not_known_get_those_that_are),
     };
