@@ -40,7 +40,11 @@ struct wg_command {
     const struct wg_command *const *children; /* ended by NULL; `run` is NULL then */
 };
 
-extern const struct wg_command wg__command_simulate; /* command_simulate.c */
+extern const struct wg_command wg__command_devices;
+extern const struct wg_command wg__command_measure;
+extern const struct wg_command wg__command_record;
+extern const struct wg_command wg__command_simulate;
+extern const struct wg_command wg__command_top;
 
 /* Runs what argv asks for, below `root`; returns the exit status. Answers --help at each level. */
 int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[]);

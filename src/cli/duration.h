@@ -15,7 +15,7 @@
 /* The whole of `text` as a span in seconds; false when it is anything else, or negative. */
 bool wg__parse_duration(const char *text, double *seconds_out);
 
-enum { WG_DURATION_TEXT_SIZE = 32 };
+enum { WG_DURATION_TEXT_SIZE = 40 };
 
 /* Writes a span that reads back to the same one, in the unit that makes it shortest: 0.1 is
  * "100ms", 90 "90s", 120 "2m". */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the commands on devices share; see device_args.h.
+ */
+#include "cli/device_args.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "cli/command.h"
+
+enum wg_code wg__device_args_open(const struct wg_device_args *args, struct wg_machine **out,
+                                  struct wg_error *err)
+{
+    const struct wg_machine_opts opts =
+        WG_MACHINE_OPTS(.root = args->root, .device = args->device, .gpus = args->gpus.items,
+                        .gpu_count = args->gpus.count,
+                        .call_timeout_ms = (unsigned)lround(args->timeout_s * 1000));
+    return wg_machine_open(out, &opts, err);
+}
+
+enum wg_code wg__machine_infos(const struct wg_machine *machine,
+                               const struct wg_device_info *const **out, struct wg_error *err)
+{
+    const size_t count = wg_machine_device_count(machine);
+    const struct wg_device_info **infos = wg__alloc_zeroed(count + 1, sizeof *infos);
+    if (infos == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        infos[i] = wg_device_get_info(wg_machine_device(machine, i));
+    *out = infos;
+    return WG_OK;
+}
+
+enum wg_code wg__machine_backends(const struct wg_machine *machine,
+                                  const struct wg_backend_info *const **out, struct wg_error *err)
+{
+    const size_t count = wg_machine_backend_count(machine);
+    const struct wg_backend_info **backends = wg__alloc_zeroed(count + 1, sizeof *backends);
+    if (backends == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        backends[i] = wg_machine_backend(machine, i);
+    *out = backends;
+    return WG_OK;
+}
+
+enum wg_code wg__check_output(const char *option, const char *path, struct wg_error *err)
+{
+    if (path == NULL)
+        return WG_OK;
+    if (strcmp(path, "-") == 0)
+        return wg__option_reject(err, option, path, "a file name; use /dev/stdout for the output");
+    return wg__file_check_writable(path, err);
+}
+
+enum wg_code wg__write_output(const char *path, bool to_stderr, const struct wg_buffer *text,
+                              struct wg_error *err)
+{
+    if (path == NULL)
+        return wg__command_print(to_stderr ? stderr : stdout, text, err);
+    if (text->failed)
+        return wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
+    return wg__file_write(path, text->data, text->length, err);
+}
