@@ -49,6 +49,9 @@ struct wg_backend_config {
     /* Where `open` notes the call that runs now, as in wg_device.call; may be NULL. `open` runs
      * with a deadline too, so a hung nvmlInit_v2 is named. Valid during `open` only. */
     _Atomic(const char *) *call;
+    /* The clock of a replay; NULL: CLOCK_MONOTONIC. Tests step it. */
+    uint64_t (*replay_now_ns)(void *context);
+    void *replay_context;
 };
 
 struct wg_device_ops {

@@ -13,6 +13,17 @@ enum wg_code wg__machine_open_with(struct wg_machine **out,
                                    const struct wg_backend *const *backends,
                                    const struct wg_machine_opts *opts, struct wg_error *err);
 
+/* The same with more of the inside replaced; what is zero stays as it is. */
+struct wg_machine_setup {
+    const struct wg_backend *const *backends;
+    const char *nvml_library; /* must outlive the machine, as the next */
+    const char *rocm_smi_library;
+    uint64_t (*replay_now_ns)(void *context);
+    void *replay_context;
+};
+enum wg_code wg__machine_open_setup(struct wg_machine **out, const struct wg_machine_setup *setup,
+                                    const struct wg_machine_opts *opts, struct wg_error *err);
+
 /* Reads in the caller's own thread and waits for as long as it takes: for a thread that belongs to
  * this device alone and is watched by another (measure/sampler.c). Refused with WG_ESTATE while the
  * machine is quiescent, or while an abandoned call hangs. Sets `call` names for the watchdog. When

@@ -29,6 +29,11 @@ static enum wg_code fail_memory(struct wg_error *err)
     return wg__fail(err, WG_ENOMEM, "cannot open the machine: out of memory");
 }
 
+static const char *or_else(const char *text, const char *other)
+{
+    return text != NULL && text[0] != '\0' ? text : other;
+}
+
 /* -- Options ---------------------------------------------------------------------------------- */
 
 /* Options of an older or newer caller: what we do not know must be zero. */
@@ -78,14 +83,16 @@ static enum wg_code read_root(struct wg_machine *machine, const char *root, stru
 }
 
 static enum wg_code read_opts(struct wg_machine *machine, const struct wg_machine_opts *opts,
-                              struct wg_error *err)
+                              const struct wg_machine_setup *setup, struct wg_error *err)
 {
     const unsigned timeout_ms =
         opts->call_timeout_ms != 0 ? opts->call_timeout_ms : CALL_TIMEOUT_MS;
     machine->call_timeout_ns = (uint64_t)timeout_ms * 1000000U;
     machine->gpus_only = opts->gpus_only;
-    machine->config.nvml_library = "libnvidia-ml.so.1";
-    machine->config.rocm_smi_library = "librocm_smi64.so";
+    machine->config.nvml_library = or_else(setup->nvml_library, "libnvidia-ml.so.1");
+    machine->config.rocm_smi_library = or_else(setup->rocm_smi_library, "librocm_smi64.so");
+    machine->config.replay_now_ns = setup->replay_now_ns;
+    machine->config.replay_context = setup->replay_context;
     enum wg_code code = read_root(machine, opts->root, err);
     if (code == WG_OK)
         code = read_device_option(machine, opts->device, err);
@@ -275,11 +282,6 @@ static enum wg_code name_device(struct wg_machine *machine, size_t position, siz
 
 /* -- Published infos -------------------------------------------------------------------------- */
 
-static const char *or_else(const char *text, const char *other)
-{
-    return text != NULL && text[0] != '\0' ? text : other;
-}
-
 static void complete_meters(struct wg_device_info *info, const char *why_not)
 {
     for (size_t i = 0; i < WG_METRIC_COUNT; i++) {
@@ -412,6 +414,14 @@ static enum wg_code probe_all(struct wg_machine *machine, struct wg_error *err)
 
 /* -- The whole -------------------------------------------------------------------------------- */
 
+static const struct wg_backend *const *choose_backends(const struct wg_machine *machine,
+                                                       const struct wg_machine_setup *setup)
+{
+    if (setup->backends != NULL)
+        return setup->backends;
+    return machine->config.replay_path != NULL ? wg__backends_replay : wg__backends;
+}
+
 static enum wg_code machine_new(struct wg_machine **out, struct wg_error *err)
 {
     struct wg_machine *machine = wg__alloc_zeroed(1, sizeof *machine);
@@ -426,9 +436,8 @@ static enum wg_code machine_new(struct wg_machine **out, struct wg_error *err)
     return WG_OK;
 }
 
-enum wg_code wg__machine_open_with(struct wg_machine **out,
-                                   const struct wg_backend *const *backends,
-                                   const struct wg_machine_opts *opts, struct wg_error *err)
+enum wg_code wg__machine_open_setup(struct wg_machine **out, const struct wg_machine_setup *setup,
+                                    const struct wg_machine_opts *opts, struct wg_error *err)
 {
     struct wg_machine_opts all;
     struct wg_machine *machine = NULL;
@@ -436,9 +445,9 @@ enum wg_code wg__machine_open_with(struct wg_machine **out,
     if (code == WG_OK)
         code = machine_new(&machine, err);
     if (code == WG_OK)
-        code = read_opts(machine, &all, err);
+        code = read_opts(machine, &all, setup, err);
     if (code == WG_OK)
-        code = open_backends(machine, backends, err);
+        code = open_backends(machine, choose_backends(machine, setup), err);
     if (code == WG_OK)
         code = admit_all(machine, err);
     if (code == WG_OK)
@@ -451,10 +460,16 @@ enum wg_code wg__machine_open_with(struct wg_machine **out,
     return WG_OK;
 }
 
+enum wg_code wg__machine_open_with(struct wg_machine **out,
+                                   const struct wg_backend *const *backends,
+                                   const struct wg_machine_opts *opts, struct wg_error *err)
+{
+    const struct wg_machine_setup setup = {.backends = backends};
+    return wg__machine_open_setup(out, &setup, opts, err);
+}
+
 enum wg_code wg_machine_open(struct wg_machine **out, const struct wg_machine_opts *opts,
                              struct wg_error *err)
 {
-    const size_t end = offsetof(struct wg_machine_opts, device) + sizeof opts->device;
-    const bool is_replay = opts != NULL && opts->size >= end && opts->device != NULL;
-    return wg__machine_open_with(out, is_replay ? wg__backends_replay : wg__backends, opts, err);
+    return wg__machine_open_setup(out, &(struct wg_machine_setup){0}, opts, err);
 }
