@@ -1,0 +1,581 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The Python binding as programs use it: windows, errors, fork, threads, exit, import, pip.
+
+    tests/integration/python.py build/release
+
+Each test runs programs in processes of their own, with the binding and the library of the build folder. Devices
+come from a folder that stands for /sys: one CPU package whose counter the test turns by hand. Needs a python3 that
+has cffi (Debian: python3-cffi) and a C compiler; else everything is skipped with status 77.
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+ROOT = os.environ.get("WATTGOV_SOURCE_ROOT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+BUILD = None
+
+# What the programs begin with. The package of CPU0 has used 1 J; `turn` adds to that, and returns when it was seen.
+PRELUDE = """
+import os, sys, time
+import wattgov
+
+ROOT = os.environ["FAKE_ROOT"]
+COUNTER = os.path.join(ROOT, "sys/class/powercap/intel-rapl:0/energy_uj")
+
+def counter_j():
+    with open(COUNTER) as file:
+        return int(file.read()) / 1e6
+
+def turn(meter, joules):
+    before = settle(meter)
+    with open(COUNTER, "r+") as file:  # in place: the library holds the file open
+        file.write(f"{int((counter_j() + joules) * 1e6):020d}\\n")
+    wait_for(lambda: meter.latest("cpu0")["energy_j"] >= before + joules * 0.999)
+
+def settle(meter):
+    meter.wait_ready()
+    return meter.latest("cpu0")["energy_j"]
+
+def wait_for(condition, seconds=20):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited too long"
+        os.sched_yield()
+
+def meter(**options):
+    return wattgov.Meter(gpus="none", root=ROOT, period_ms=5, **options)
+"""
+
+
+def read(*parts):
+    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def fake_sysfs(folder, zones=("package-0",)):
+    for i, name in enumerate(zones):
+        zone = os.path.join(folder, f"sys/class/powercap/intel-rapl:{i}")
+        os.makedirs(zone)
+        for file_name, text in (("name", name), ("energy_uj", f"{1000000:020d}"),
+                                ("max_energy_range_uj", "262143328850")):
+            with open(os.path.join(zone, file_name), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+
+
+class Binding(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.root = os.path.join(self.folder, "root")
+        fake_sysfs(self.root)
+
+    def environment(self, **more):
+        environment = {key: text for key, text in os.environ.items() if not key.startswith("CUDA_")}
+        environment.update(PYTHONPATH=os.path.join(BUILD, "bindings/python"), FAKE_ROOT=self.root,
+                           WATTGOV_LIBRARY=os.path.join(BUILD, "src/libwattgov.so.0"), PYTHONWARNINGS="error")
+        environment.update(more)
+        return environment
+
+    def run_python(self, code, status=0, prelude=PRELUDE, python=sys.executable, **environment):
+        path = os.path.join(self.folder, "program.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(prelude + textwrap.dedent(code))
+        done = subprocess.run([python, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False, env=self.environment(**environment))
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        if status == 0:
+            self.assertEqual(done.stderr, "")
+        return done
+
+    def values(self, code, **kwargs):
+        """What the program printed as JSON."""
+        return json.loads(self.run_python("import json\n" + textwrap.dedent(code), **kwargs).stdout)
+
+
+class Import(Binding):
+    def test_import_loads_no_library_and_no_parser(self):
+        names, maps = self.values("""
+            import sys, json
+            import wattgov
+            with open("/proc/self/maps") as file:
+                print(json.dumps([sorted(sys.modules), file.read()]))
+        """, prelude="")
+        for module in ("cffi", "pycparser", "typing", "dataclasses", "inspect", "numpy", "multiprocessing", "asyncio"):
+            self.assertNotIn(module, names)
+        self.assertNotIn("libwattgov", maps)
+
+    def test_import_time_is_printed(self):
+        cache = {"PYTHONPYCACHEPREFIX": os.path.join(self.folder, "cache"), "PYTHONDONTWRITEBYTECODE": ""}
+        times_ms = []
+        for _ in range(5):
+            done = subprocess.run([sys.executable, "-X", "importtime", "-c", "import wattgov"], stderr=subprocess.PIPE,
+                                  text=True, check=True, timeout=60, env=self.environment(**cache))
+            times_ms.append(int(re.search(r"\| +(\d+) \| wattgov$", done.stderr, flags=re.MULTILINE).group(1)) / 1e3)
+        print(f"import wattgov: {min(times_ms):.1f} ms (best of {len(times_ms)}; bench/python_import.py measures)")
+        self.assertLess(min(times_ms[1:]), 1000)
+
+    def test_layouts_are_those_of_the_c_compiler(self):
+        layouts = self.values("""
+            import json
+            from wattgov._abi import ffi
+            names = [name for name in ffi.list_types()[1] if ffi.typeof("struct " + name).fields]
+            print(json.dumps({name: [ffi.sizeof("struct " + name), {field: info.offset for field, info in
+                              ffi.typeof("struct " + name).fields}] for name in names}))
+        """, prelude="")
+        self.assertGreaterEqual(len(layouts), 10)
+        lines = ["#include <stdio.h>", "#include <stddef.h>", "#include <wattgov/wattgov.h>", "int main(void) {"]
+        for name, (_, fields) in layouts.items():
+            lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
+            lines += [f'printf("{name}.{field} %zu\\n", offsetof(struct {name}, {field}));' for field in fields]
+        source, program = os.path.join(self.folder, "layout.c"), os.path.join(self.folder, "layout")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("\n".join([*lines, "return 0; }", ""]))
+        subprocess.run(["cc", "-I", os.path.join(ROOT, "include"), "-o", program, source], check=True, timeout=60)
+        of_c = dict(line.split() for line in subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True,
+                                                            timeout=60).stdout.splitlines())
+        for name, (size, fields) in layouts.items():
+            self.assertEqual(int(of_c[name]), size, name)
+            for field, offset in fields.items():
+                self.assertEqual(int(of_c[f"{name}.{field}"]), offset, f"{name}.{field}")
+
+    def test_classes_have_the_fields_of_the_structs(self):
+        pairs = self.values("""
+            import json
+            import wattgov
+            from wattgov._abi import ffi
+            pairs = [(wattgov.Result, "wg_window_result"), (wattgov.Device, "wg_device_info"),
+                     (wattgov.MeterInfo, "wg_meter_info"), (wattgov.KnobInfo, "wg_knob_info"),
+                     (wattgov.Backend, "wg_backend_info")]
+            print(json.dumps([[kind.__name__, kind.__slots__, list(kind.__annotations__),
+                               [name for name, _ in ffi.typeof("struct " + struct).fields]]
+                              for kind, struct in pairs]))
+        """, prelude="")
+        own = {"Result": {"name", "why_not", "devices"}}
+        for name, slots, annotations, fields in pairs:
+            self.assertEqual(slots, annotations)
+            # Arrays have no count of their own in Python.
+            fields = {field for field in fields if field not in ("mig_count", "level_count")}
+            self.assertEqual(set(slots) - own.get(name, set()), fields, name)
+
+    def test_a_library_that_is_not_there_is_named(self):
+        done = self.run_python("""
+            try:
+                wattgov.version()
+            except wattgov.WattgovError as error:
+                print(error.code, error)
+        """, WATTGOV_LIBRARY="/nowhere/libwattgov.so.0")
+        self.assertIn("ENOENT cannot load /nowhere/libwattgov.so.0", done.stdout)
+        self.assertIn("WATTGOV_LIBRARY", done.stdout)
+
+    def test_version_is_that_of_the_build(self):
+        version = re.search(r"^  version: '([\d.]+)'", read("meson.build"), flags=re.MULTILINE).group(1)
+        self.assertEqual(self.run_python("print(wattgov.version())").stdout, version + "\n")
+
+    def test_pip_installs_it_from_a_checkout(self):
+        venv = os.path.join(self.folder, "venv")
+        subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", venv], check=True, timeout=60)
+        done = subprocess.run([os.path.join(venv, "bin/pip"), "install", "--quiet", "--no-build-isolation", "--no-index",
+                               "--no-deps", os.path.join(ROOT, "bindings/python")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = self.run_python("print(wattgov.__file__, wattgov.version())", python=os.path.join(venv, "bin/python"),
+                               PYTHONPATH="")
+        self.assertTrue(done.stdout.startswith(venv), done.stdout)
+        self.assertEqual(glob.glob(os.path.join(ROOT, "bindings/python/**/_abi.py"), recursive=True), [])
+
+
+class Unmeasured(Binding):
+    def test_a_machine_without_meters_says_so_and_still_tells_the_time(self):
+        """Field reports 19, 59 and 63: what cannot be measured is None with a reason, never 0."""
+        shutil.rmtree(os.path.join(self.root, "sys"))
+        result, backends = self.values("""
+            with meter() as m:
+                with m.window("nothing") as w:
+                    wait_for(lambda: w.time_s > 0.01)
+                assert m.devices == []
+                print(json.dumps([w.result.as_dict(), [one.as_dict() for one in m.backends]]))
+        """)
+        self.assertIsNone(result["energy_j"])
+        self.assertIsNone(result["power_mean_w"])
+        self.assertGreater(result["time_s"], 0.01)
+        self.assertEqual(result["source"], "none")
+        self.assertIn("no device", result["why_not"])
+        self.assertIn("rapl", result["why_not"])
+        for backend in backends:
+            self.assertEqual(backend["device_count"], 0)
+            self.assertTrue(backend["text"])
+
+    def test_repr_says_that_energy_is_unknown_and_why(self):
+        shutil.rmtree(os.path.join(self.root, "sys"))
+        done = self.run_python("""
+            with meter() as m, m.window("nothing") as w:
+                pass
+            print(w)
+        """)
+        self.assertRegex(done.stdout, r"^<Window 'nothing': energy unknown \(no device; .*rapl.*\) in [\d.e-]+ s")
+
+    def test_a_gpu_that_is_not_there_is_an_error_of_its_own(self):
+        done = self.run_python("""
+            for wrong in ("GPU-no-such", [-7], "x,y"):
+                try:
+                    wattgov.Meter(gpus=wrong, root=ROOT)
+                except wattgov.WattgovError as error:
+                    assert error.number < 0
+                    print(error.code, error)
+        """)
+        self.assertEqual(len(done.stdout.splitlines()), 3, done.stdout)
+        for line in done.stdout.splitlines():
+            self.assertTrue(line.startswith("EINVAL "), line)
+
+
+class Windows(Binding):
+    def test_energy_is_what_the_counter_turned(self):
+        result = self.values("""
+            with meter() as m:
+                turn(m, 3)
+                with m.window("epoch") as w:
+                    turn(m, 5)
+                turn(m, 7)
+                print(json.dumps(w.result.as_dict()))
+        """)
+        self.assertAlmostEqual(result["energy_j"], 5, delta=0.5)
+        self.assertEqual(list(result["devices"]), ["cpu0"])
+        self.assertAlmostEqual(result["devices"]["cpu0"]["energy_j"], result["energy_j"])
+        self.assertEqual(result["source"], "counter")
+        self.assertEqual(result["name"], "epoch")
+        self.assertIsNone(result["why_not"])
+        self.assertGreater(result["time_s"], 0)
+
+    def test_windows_nest_and_overlap_by_name(self):
+        outer, inner, second, names = self.values("""
+            with meter() as m:
+                m.begin("outer")
+                turn(m, 1)
+                m.begin("inner")
+                turn(m, 2)
+                m.begin("inner")
+                turn(m, 4)
+                second = m.end("inner")
+                first = m.end("inner")
+                turn(m, 8)
+                outer = m.end("outer")
+                try:
+                    m.end("inner")
+                except wattgov.WattgovError as error:
+                    print(json.dumps([outer.energy_j, first.energy_j, second.energy_j, str(error)]))
+        """)
+        self.assertAlmostEqual(second, 4, delta=0.4)
+        self.assertAlmostEqual(inner, 6, delta=0.6)
+        self.assertAlmostEqual(outer, 15, delta=1)
+        self.assertIn("no window 'inner' is open", names)
+
+    def test_inside_a_window_values_are_up_to_now(self):
+        first, second, last = self.values("""
+            with meter() as m:
+                with m.window("epoch") as w:
+                    turn(m, 2)
+                    first = w.energy_j
+                    turn(m, 2)
+                    second = w.energy_j
+                print(json.dumps([first, second, w.energy_j]))
+        """)
+        self.assertAlmostEqual(first, 2, delta=0.5)
+        self.assertAlmostEqual(second, 4, delta=0.5)
+        self.assertGreaterEqual(last, second - 1e-9)
+
+    def test_an_exception_ends_the_window_and_passes_through(self):
+        done = self.run_python("""
+            with meter() as m:
+                try:
+                    with m.window("epoch") as w:
+                        turn(m, 2)
+                        raise KeyError("mine")
+                except KeyError as error:
+                    assert error.args == ("mine",)
+                assert not w.is_open and abs(w.energy_j - 2) < 0.3, w
+                m.begin("epoch")  # left open by whoever failed: a fresh start is possible, and close ends it
+                left = m.begin("epoch")
+                turn(m, 4)
+                assert abs(m.end("epoch").energy_j - 4) < 0.4
+            assert not left.is_open
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_results_outlive_their_meter(self):
+        done = self.run_python("""
+            with meter() as m:
+                with m.window("read late") as w:
+                    turn(m, 2)
+                left_open = m.begin("left open")
+                turn(m, 1)
+            assert abs(w.energy_j - 2) < 0.3, w
+            assert abs(left_open.energy_j - 1) < 0.3, left_open
+            for call in (lambda: m.begin("x"), lambda: m.devices, lambda: m.window("y").begin()):
+                try:
+                    call()
+                except wattgov.WattgovError as error:
+                    print(error.code, error)
+            m.close()
+            print(m)
+        """)
+        self.assertEqual(done.stdout, "ESTATE the meter is closed\n" * 3 + "<Meter, closed>\n")
+
+    def test_devices_are_chosen_by_label_or_id(self):
+        shutil.rmtree(self.root)
+        fake_sysfs(self.root, ("package-0", "package-1"))
+        done = self.run_python("""
+            with meter() as m:
+                one, other = m.devices
+                assert (one.label, other.label, one.kind) == ("cpu0", "cpu1", "cpu"), m.devices
+                with m.window("a", devices="cpu1") as a, m.window("b", devices=["cpu0", other.id]) as b:
+                    pass
+                print(list(a.devices), list(b.devices))
+                try:
+                    m.begin("c", devices=["gpu7"])
+                except wattgov.WattgovError as error:
+                    print(error.code, error)
+            with meter(devices=["cpu1"]) as m, m.window("d") as d:
+                pass
+            print(list(d.devices))
+        """)
+        self.assertEqual(done.stdout.splitlines(), ["['cpu1'] ['cpu0', 'cpu1']",
+                                                    "ENODEV no device 'gpu7'; there are: cpu0, cpu1", "['cpu1']"])
+
+    def test_devices_tell_what_is_missing_and_why(self):
+        (device,) = self.values("""
+            print(json.dumps([one.as_dict() for one in wattgov.devices(gpus="none", root=ROOT)]))
+        """)
+        self.assertEqual(device["label"], "cpu0")
+        self.assertEqual(device["state"], "OK")
+        self.assertTrue(device["meters"]["energy_j"]["is_present"])
+        self.assertIn("energy_uj", device["meters"]["energy_j"]["source"])
+        for key, one in device["meters"].items():
+            self.assertEqual(one["why_not"] is None, one["is_present"], key)
+        for key, one in device["knobs"].items():
+            self.assertEqual(one["why_not"] is None, one["is_present"] and one["is_writable"], key)
+
+
+class Processes(Binding):
+    def test_a_child_of_fork_measures_for_itself(self):
+        """Field report 5: handles of before fork are never used after it."""
+        done = self.run_python("""
+            m = meter()
+            turn(m, 1)
+            with m.window("parent") as parent:
+                child = os.fork()
+                if child == 0:
+                    try:
+                        parent.energy_j
+                    except wattgov.WattgovError as error:
+                        assert error.code == "ESTATE" and "before fork" in str(error)
+                    with m.window("child") as w:  # the same options, handles of its own
+                        turn(m, 2)
+                    assert abs(w.energy_j - 2) < 0.3, w
+                    sys.exit(7)  # through the parent's with, the collector and all exit handlers
+                _, status = os.waitpid(child, 0)
+                assert os.waitstatus_to_exitcode(status) == 7, status
+                turn(m, 3)
+            assert abs(parent.energy_j - 5) < 0.5, parent
+            m.close()
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_fork_while_other_threads_measure(self):
+        done = self.run_python("""
+            import threading
+            m = meter()
+            is_over = False
+
+            def work():
+                while not is_over:
+                    with m.window("step") as w:
+                        pass
+                    m.begin("named")
+                    m.end("named")
+
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for one in threads:
+                one.start()
+            for _ in range(10):
+                child = os.fork()
+                if child == 0:
+                    with m.window("child") as w:
+                        pass
+                    os._exit(0 if w.time_s > 0 else 1)
+                _, status = os.waitpid(child, 0)
+                assert status == 0, status
+            is_over = True
+            for one in threads:
+                one.join()
+            m.close()
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_workers_of_a_pool_measure_with_the_meter_they_inherit(self):
+        done = self.run_python("""
+            import multiprocessing
+
+            m = meter()
+
+            def work(number):
+                with m.window(f"item {number}") as w:
+                    pass
+                return os.getpid() != PARENT and w.time_s > 0
+
+            PARENT = os.getpid()
+            with multiprocessing.get_context("fork").Pool(3) as pool:
+                assert all(pool.map(work, range(12)))
+            m.close()
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_main_is_not_imported_again_and_no_python_thread_starts(self):
+        done = self.run_python("""
+            print("main")
+            import threading
+            m = meter()
+            with m.window("epoch") as w:
+                pass
+            w.energy_j
+            assert threading.active_count() == 1
+            m.close()
+        """)
+        self.assertEqual(done.stdout, "main\n")
+
+    def test_exit_with_everything_open_is_quiet(self):
+        for end in ("", "sys.exit(0)", "del m, w", "import gc; w = m = None; gc.collect()"):
+            self.run_python(f"""
+                m = meter()
+                w = m.begin("epoch")
+                forgotten = wattgov.Window(m, "with").__enter__()
+                {end}
+            """)
+
+    def test_the_collector_closes_what_nobody_holds(self):
+        done = self.run_python("""
+            import gc
+
+            def tasks():
+                return len(os.listdir("/proc/self/task"))
+
+            alone = tasks()
+            for _ in range(5):
+                m = meter()
+                w = m.begin("epoch")
+                assert tasks() > alone
+                del m, w
+                gc.collect()
+                wait_for(lambda: tasks() == alone)
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_threads_and_tasks_share_a_meter(self):
+        done = self.run_python("""
+            import asyncio, threading
+            m = meter()
+            failures = []
+
+            def work(name):
+                try:
+                    for _ in range(50):
+                        with m.window(name) as w:
+                            pass
+                        assert w.time_s > 0 and w.name == name
+                        m.begin(name)
+                        assert m.end(name).name == name
+                except BaseException as error:
+                    failures.append(error)
+
+            threads = [threading.Thread(target=work, args=(f"thread {i}",)) for i in range(4)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+            assert not failures, failures
+
+            async def step(number):
+                with m.window(f"task {number}") as w:
+                    await asyncio.sleep(0)
+                return w.time_s > 0
+
+            async def main():
+                return await asyncio.gather(*(step(i) for i in range(20)))
+
+            assert all(asyncio.run(main()))
+            m.close()
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_a_meter_may_be_closed_while_others_use_it(self):
+        done = self.run_python("""
+            import threading
+            for _ in range(5):
+                m = meter()
+                odd = []
+
+                def work():
+                    try:
+                        while True:
+                            with m.window("step") as w:
+                                pass
+                            w.time_s
+                    except wattgov.WattgovError as error:
+                        if error.code != "ESTATE":
+                            odd.append(error)
+
+                threads = [threading.Thread(target=work) for _ in range(4)]
+                for one in threads:
+                    one.start()
+                with m.window("a while") as w:
+                    wait_for(lambda: w.time_s > 0.02)
+                m.close()
+                for one in threads:
+                    one.join()
+                assert not odd, odd
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+    def test_the_default_meter_is_made_at_first_use_and_shared(self):
+        done = self.run_python("""
+            with wattgov.window("epoch") as w:
+                pass
+            assert w.time_s > 0
+            assert wattgov.default_meter() is wattgov.default_meter()
+            wattgov.begin("x")
+            assert wattgov.end("x").time_s > 0
+            child = os.fork()
+            if child == 0:
+                with wattgov.window("child") as w:
+                    pass
+                sys.exit(0 if w.time_s > 0 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+            print("fine")
+        """)
+        self.assertEqual(done.stdout, "fine\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    if not os.path.exists(os.path.join(BUILD, "bindings/python/wattgov/_abi.py")):
+        print("skipped: the build has no Python binding, since /usr/bin/python3 has no cffi: install python3-cffi")
+        sys.exit(77)
+    with open(os.path.join(BUILD, "src/libwattgov.so.0"), "rb") as library:
+        is_whole = b"wg_meter_open" in library.read()
+    unittest.main(defaultTest=None if is_whole else "Import")
