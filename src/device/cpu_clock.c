@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cpufreq policies of a package.
+ *
+ * The number in a policy's name is that of its first core, whose topology says the package and the
+ * die. On processors with two kinds of cores the knob spans both: from the lowest clock of any to
+ * the highest of any.
+ *
+ * Owns: see struct wg_cpu_clock.    Threads: one thread at a time.
+ */
+#include "device/cpu_clock.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "base/number.h"
+
+#define CPU_FOLDER "/sys/devices/system/cpu"
+
+static const double KHZ = 1e3;
+static const char *const REMEDY =
+    "run as root, or let wattgovd set it: the file is writable by root only";
+
+/* Whether a number in a file is the one that is looked for. A kernel without the file has but one.
+ */
+static bool is_number(const char *root, struct wg_arena *paths, const char *cpu, const char *name,
+                      unsigned wanted)
+{
+    if (wanted == UINT_MAX)
+        return true;
+    const char *path = wg__sysfs_path(paths, CPU_FOLDER "/cpu%s/topology/%s", cpu, name);
+    uint64_t number = 0;
+    if (path == NULL || wg__sysfs_uint(root, path, &number, NULL) != WG_OK)
+        return wanted == 0;
+    return number == wanted;
+}
+
+/* Keeps those names that belong to the package, in place. */
+static size_t filter(const char *root, unsigned package, unsigned die, struct wg_arena *paths,
+                     const char *const *names, size_t count, const char **kept)
+{
+    size_t kept_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *cpu = names[i] + sizeof "policy" - 1;
+        if (is_number(root, paths, cpu, "physical_package_id", package) &&
+            is_number(root, paths, cpu, "die_id", die))
+            kept[kept_count++] = names[i];
+    }
+    return kept_count;
+}
+
+enum wg_code wg__cpu_clock_open(struct wg_cpu_clock *clock, const char *root, unsigned package,
+                                unsigned die, struct wg_arena *paths, struct wg_error *err)
+{
+    *clock = (struct wg_cpu_clock){0};
+    const char *const *names = NULL;
+    size_t count = 0;
+    const enum wg_code code =
+        wg__sysfs_list(root, CPU_FOLDER "/cpufreq", "policy", paths, &names, &count, err);
+    if (code == WG_ENOMEM)
+        return code;
+    if (code != WG_OK || count == 0)
+        return WG_OK;
+    const char **kept = wg__arena_alloc(paths, count, sizeof *kept);
+    if (kept == NULL)
+        return wg__fail(err, WG_ENOMEM, "cpufreq: out of memory");
+    const size_t kept_count = filter(root, package, die, paths, names, count, kept);
+    const size_t used = kept_count < WG_CPU_CLOCK_FILES ? kept_count : WG_CPU_CLOCK_FILES;
+    for (size_t i = 0; i < used; i++) {
+        const char *name = kept[i * kept_count / used];
+        const char *policy = wg__sysfs_path(paths, CPU_FOLDER "/cpufreq/%s", name);
+        const char *path = wg__sysfs_path(paths, CPU_FOLDER "/cpufreq/%s/scaling_cur_freq", name);
+        if (policy == NULL || path == NULL) {
+            wg__cpu_clock_close(clock);
+            return wg__fail(err, WG_ENOMEM, "cpufreq: out of memory");
+        }
+        struct wg_sysfs_file file;
+        if (wg__sysfs_open(&file, root, path, NULL) != WG_OK)
+            continue;
+        clock->policies[clock->count] = policy;
+        clock->files[clock->count++] = file;
+    }
+    return WG_OK;
+}
+
+void wg__cpu_clock_close(struct wg_cpu_clock *clock)
+{
+    for (size_t i = 0; i < clock->count; i++)
+        wg__sysfs_close(&clock->files[i]);
+    clock->count = 0;
+}
+
+enum wg_code wg__cpu_clock_read(const struct wg_cpu_clock *clock, double *out, struct wg_error *err)
+{
+    double sum_khz = 0.0;
+    size_t count = 0;
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < clock->count; i++) {
+        uint64_t khz = 0;
+        const enum wg_code one = wg__sysfs_read_uint(&clock->files[i], &khz, err);
+        if (one != WG_OK) {
+            code = one;
+            continue;
+        }
+        sum_khz += (double)khz;
+        count++;
+    }
+    if (count == 0)
+        return code != WG_OK ? code : wg__fail(err, WG_ENOENT, CPU_FOLDER "/cpufreq: no policy");
+    *out = sum_khz / (double)count * KHZ;
+    return WG_OK;
+}
+
+static bool read_khz(const struct wg_kernel_device *kernel, const char *policy, const char *name,
+                     struct wg_arena *paths, double *out_hz)
+{
+    const char *path = wg__sysfs_path(paths, "%s/%s", policy, name);
+    uint64_t khz = 0;
+    if (path == NULL || wg__sysfs_uint(kernel->root, path, &khz, NULL) != WG_OK || khz == 0)
+        return false;
+    *out_hz = (double)khz * KHZ;
+    return true;
+}
+
+void wg__cpu_clock_describe(const struct wg_cpu_clock *clock, struct wg_kernel_device *kernel)
+{
+    if (clock->count == 0) {
+        wg__kernel_no_knob(kernel, WG_KNOB_CPU_CLOCK, CPU_FOLDER "/cpufreq",
+                           "no cpufreq policy here, as in most virtual machines", NULL);
+        return;
+    }
+    struct wg_knob_info knob = {.min = INFINITY, .step = KHZ, .preset = NAN, .current = NAN};
+    for (size_t i = 0; i < clock->count; i++) {
+        double hz = 0.0;
+        if (read_khz(kernel, clock->policies[i], "cpuinfo_min_freq", &kernel->paths, &hz))
+            knob.min = fmin(knob.min, hz);
+        if (read_khz(kernel, clock->policies[i], "cpuinfo_max_freq", &kernel->paths, &hz))
+            knob.max = fmax(knob.max, hz);
+        if (read_khz(kernel, clock->policies[i], "scaling_max_freq", &kernel->paths, &hz))
+            knob.current = fmax(knob.current, hz); /* fmax leaves NAN behind */
+    }
+    const char *path = wg__kernel_format(kernel, "%s/scaling_max_freq", clock->policies[0]);
+    if (!(knob.min < knob.max)) {
+        wg__kernel_no_knob(kernel, WG_KNOB_CPU_CLOCK, path,
+                           "cpuinfo_min_freq and cpuinfo_max_freq leave no range", NULL);
+        return;
+    }
+    knob.preset = knob.max;
+    const char *levels =
+        wg__sysfs_path(&kernel->paths, "%s/scaling_available_frequencies", clock->policies[0]);
+    if (levels != NULL)
+        wg__kernel_levels(kernel, levels, KHZ, &knob);
+    wg__kernel_knob(kernel, WG_KNOB_CPU_CLOCK, &knob, path, REMEDY);
+}
