@@ -9,7 +9,8 @@
 #include "vgpu/nvml_functions.h"
 #include "vgpu/state.h"
 
-_Static_assert((int)VGPU_FN_COUNT <= (int)VGPU_FUNCTIONS_MAX, "the counters have room for every function");
+_Static_assert((int)VGPU_FN_COUNT <= (int)VGPU_FUNCTIONS_MAX,
+               "the counters have room for every function");
 
 static const char *const names[] = {
 #define X(kind, since, name) #name,
