@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When a device is read: measure/schedule.c.
+ */
+#include "measure/schedule.h"
+
+#include "support/check.h"
+
+static const uint64_t START_NS = 7000000000000U;
+static const uint64_t PERIOD_NS = 100000000U;
+
+/* A device with power of the moment only: nothing but the grid and edges. */
+static void account_init(struct wg_account *account)
+{
+    const struct wg_device_info info = {
+        .meters[WG_METRIC_POWER_W] = {.is_present = true, .update_period_s = 0.001}};
+    wg__account_init(account, &info, PERIOD_NS);
+}
+
+static struct wg_account account;
+
+static void keeps_to_the_grid_without_drift(void **state)
+{
+    (void)state;
+    account_init(&account);
+    struct wg_schedule schedule;
+    wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
+    uint64_t now_ns = START_NS;
+    for (uint64_t i = 0; i < 1000; i++) {
+        bool is_edge;
+        now_ns = wg__schedule_next(&schedule, &account, 0, now_ns, &is_edge);
+        assert_int_equal(now_ns, START_NS + i * PERIOD_NS);
+        assert_false(is_edge);
+        now_ns += 1000 * (i % 900); /* woken late, always by another amount */
+        wg__schedule_done(&schedule, now_ns, false, false);
+    }
+}
+
+static void does_not_catch_up_after_a_stall(void **state)
+{
+    (void)state;
+    account_init(&account);
+    struct wg_schedule schedule;
+    wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
+    wg__schedule_done(&schedule, START_NS, false, false);
+    bool is_edge;
+    const uint64_t late_ns = START_NS + 12 * PERIOD_NS + 30000000;
+    assert_int_equal(wg__schedule_next(&schedule, &account, 0, late_ns, &is_edge), late_ns);
+    wg__schedule_done(&schedule, late_ns, false, false);
+    assert_int_equal(wg__schedule_next(&schedule, &account, 0, late_ns, &is_edge),
+                     START_NS + 13 * PERIOD_NS);
+}
+
+static void asks_for_everything_once_a_second(void **state)
+{
+    (void)state;
+    account_init(&account);
+    struct wg_schedule schedule;
+    wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
+    unsigned slow = 0;
+    for (uint64_t i = 0; i < 100; i++) {
+        const uint64_t now_ns = START_NS + i * PERIOD_NS + (i * 7919) % 3000000;
+        const bool is_slow = wg__schedule_is_slow(&schedule, now_ns);
+        assert_true(i > 0 || is_slow);
+        slow += is_slow;
+        wg__schedule_done(&schedule, now_ns, false, is_slow);
+    }
+    assert_int_equal(slow, 10);
+}
+
+static void an_edge_is_read_at_once_until_its_budget_is_spent(void **state)
+{
+    (void)state;
+    account_init(&account);
+    struct wg_schedule schedule;
+    wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
+    wg__schedule_done(&schedule, START_NS, false, false);
+    uint64_t now_ns = START_NS + 1000000;
+    unsigned edges = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        bool is_edge;
+        const uint64_t next_ns = wg__schedule_next(&schedule, &account, now_ns, now_ns, &is_edge);
+        assert_int_equal(is_edge, wg__schedule_wants_edge(&schedule, &account, now_ns));
+        if (is_edge) {
+            assert_true(next_ns <= now_ns + 1000000);
+            wg__schedule_done(&schedule, now_ns, true, false);
+            edges++;
+        }
+        now_ns += 50000;
+    }
+    assert_true(edges >= 50 && edges <= 53); /* 50 at once, 50 a second in 50 ms */
+}
+
+static void without_edges_there_is_only_the_grid(void **state)
+{
+    (void)state;
+    account_init(&account);
+    struct wg_schedule schedule;
+    wg__schedule_init(&schedule, PERIOD_NS, false, START_NS);
+    wg__schedule_done(&schedule, START_NS, false, false);
+    bool is_edge;
+    assert_int_equal(wg__schedule_next(&schedule, &account, START_NS + 5, START_NS + 9, &is_edge),
+                     START_NS + PERIOD_NS);
+    assert_false(is_edge);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_to_the_grid_without_drift),
+        cmocka_unit_test(does_not_catch_up_after_a_stall),
+        cmocka_unit_test(asks_for_everything_once_a_second),
+        cmocka_unit_test(an_edge_is_read_at_once_until_its_budget_is_spent),
+        cmocka_unit_test(without_edges_there_is_only_the_grid),
+    };
+    return run_tests(tests);
+}
