@@ -5,9 +5,10 @@
  * `wattgov-vgpu run` makes the file and names it in WATTGOV_VGPU; every process that loads our
  * libnvidia-ml.so.1 maps it. Nothing runs in the background: whoever looks first brings a GPU up to
  * date (`vgpu_advance`), under the GPU's lock, from closed forms. Power is constant between events
- * (a load that changes, a limit, a clock, a fault, a slice of 50 ms for the temperature), and each
- * such stretch is one segment of a ring, so that energy is exact at every moment and a sensor's
- * reading is the exact mean over its window, at its last tick, whenever it is asked for.
+ * (a load that changes, a limit, a clock, a fault, the moment the die gets too hot, which follows
+ * from the exponential of its temperature), and each such stretch is one segment of a ring, so that
+ * energy is exact at every moment and a sensor's reading is the exact mean over its window, at its
+ * last tick, whenever it is asked for.
  *
  *     true power   __/~~~\__      segments {t_ns, energy_j, power_w}
  *     sensor       ....__--~~     mean over [tick - window, tick], tick = phase + k * period
@@ -16,7 +17,8 @@
  * Power obeys limit and clocks: P = idle + utilization * intensity * (load - idle) * g(clock /
  * max), g(x) = x * (voltage(x))^2 with a voltage floor (physics.c). When P at the wanted clock is
  * above the enforced limit, the clock falls to the largest step that fits and the reason is "power
- * limit".
+ * limit"; a hot die limits the power in the same way to what keeps it at its slowdown temperature.
+ * The idea at length, and how to test with it: docs/internals/virtual-gpu.md.
  *
  * All times are CLOCK_MONOTONIC nanoseconds; units are SI.
  *
@@ -75,8 +77,10 @@ struct vgpu_model {
     double memory_clocks_hz[VGPU_MEMORY_CLOCKS_MAX]; /* rising */
     size_t memory_clock_count;
     double voltage_floor; /* below this share of the largest clock the voltage stays as it is */
-    struct vgpu_sensor instant, average, usage,
-        memory; /* fields 186, 185; nvmlDeviceGetPowerUsage */
+    struct vgpu_sensor instant; /* field 186 */
+    struct vgpu_sensor average; /* field 185 */
+    struct vgpu_sensor usage;   /* nvmlDeviceGetPowerUsage */
+    struct vgpu_sensor memory;  /* field 185 and 186 of the memory's scope */
     bool has_counter;
     double counter_period_s;
     double ambient_c, kelvin_per_watt, thermal_s, slowdown_c; /* first-order temperature */
@@ -103,23 +107,22 @@ struct vgpu_load {
 };
 
 struct vgpu_segment {
-    uint64_t t_ns;   /* begin */
-    double energy_j; /* true energy at t_ns, since the machine was made */
-    double power_w;  /* from t_ns on */
+    uint64_t t_ns;                          /* begin */
+    double energy_j;                        /* true energy at t_ns, since the machine was made */
+    double power_w;                         /* from t_ns on */
+    double memory_energy_j, memory_power_w; /* the memory's part of them */
 };
 
 #define VGPU_FAULTS(X)                                                                             \
-    X(HANG, "hang")       /* the call blocks until the fault is cleared */                         \
-    X(LOST, "lost")       /* code 15 from everything that concerns the GPU */                      \
-    X(ERROR, "error")     /* code `code` */                                                        \
-    X(RESET, "reset")     /* once: the energy counter restarts at 0 */                             \
-    X(STUCK, "stuck")     /* the energy counter stands still */                                    \
-    X(VALUE, "value")     /* the call answers OK with `value` (a sentinel, nonsense) */            \
-    X(REVERT, "revert")   /* once: limit and clock locks fall back, as on a driver reload */       \
-    X(CAP, "cap")         /* somebody else enforces `value` watts */                               \
-    X(DELAY, "delay")     /* the call takes `value` seconds longer */                              \
-    X(MISSING, "missing") /* dlsym of `function` fails in processes started from now on */         \
-    X(ABI, "abi") /* `value`: 1, 2, 3 (newest process call there is), 535 (32-byte structs) */     \
+    X(HANG, "hang")     /* the call blocks until the fault is cleared */                           \
+    X(LOST, "lost")     /* code 15 from everything that concerns the GPU */                        \
+    X(ERROR, "error")   /* code `code` */                                                          \
+    X(RESET, "reset")   /* once: the energy counter restarts at 0 */                               \
+    X(STUCK, "stuck")   /* the energy counter stands still */                                      \
+    X(VALUE, "value")   /* the call answers OK with `value` (a sentinel, nonsense) */              \
+    X(REVERT, "revert") /* once: limit and clock locks fall back, as on a driver reload */         \
+    X(CAP, "cap")       /* somebody else enforces `value` watts */                                 \
+    X(DELAY, "delay")   /* the call takes `value` seconds longer */                                \
     X(TEMPERATURE, "temperature") /* the die is at `value` degrees */
 
 enum vgpu_fault_kind {
@@ -129,15 +132,22 @@ enum vgpu_fault_kind {
         VGPU_FAULT_KIND_COUNT
 };
 
+/* An old driver's interface (missing functions, other structs) is no fault but another build of the
+ * library: vgpu/lib-r418 and vgpu/lib-r535 (vgpu/meson.build). */
 struct vgpu_fault {
     bool is_set;
     enum vgpu_fault_kind kind;
-    int gpu;                      /* -1: every GPU, and calls that concern none */
-    char function[VGPU_TEXT_MAX]; /* ""; every function */
-    uint64_t from_call;           /* acts from this call of that function on (1: the next) */
-    uint64_t calls;               /* and for so many; 0: until cleared */
+    int gpu; /* -1: every GPU, and calls that concern none */
+    /* "": every function. "nvmlDeviceGetFieldValues:186" acts on one field of that call. */
+    char function[VGPU_TEXT_MAX];
+    uint64_t from_call; /* acts from this call of that function on (1: the next) */
+    uint64_t calls;     /* and for so many; 0: until cleared */
     int code;
     double value;
+    /* Filled in by vgpu_fault_add: */
+    uint64_t id;     /* of this fault, ever */
+    uint64_t seen;   /* calls that it was compared with */
+    bool is_applied; /* kinds that change the GPU: it was done */
 };
 
 struct vgpu_gpu {
@@ -150,12 +160,21 @@ struct vgpu_gpu {
     bool is_persistent;
     bool is_suspended;
     double clock_hz, memory_clock_hz; /* now */
+    double power_w, memory_power_w;   /* now */
+    double utilization;               /* now, of all loads together: 0..1 */
     double temperature_c;
-    double throttled_power_s, throttled_thermal_s;
-    uint32_t reasons; /* enum nvml_clock_reason */
-    uint64_t t_ns;    /* brought up to date to here */
+    double forced_temperature_c; /* by a fault; NAN: none */
+    bool is_hot;                 /* the power is limited to what the die can lose */
+    double throttled_power_s;
+    double throttled_thermal_s, throttled_hw_thermal_s; /* by software; by a forced temperature */
+    uint32_t reasons;                                   /* enum nvml_clock_reason */
+    uint64_t t_ns;                                      /* brought up to date to here */
     double energy_j;
-    double counter_base_j;  /* true energy at which the counter was 0 */
+    double memory_energy_j;
+    double counter_base_j; /* true energy at which the counter was 0 */
+    bool is_counter_stuck;
+    uint64_t stuck_mj;
+    uint64_t reaped_ns;     /* when the loads' processes were last looked for */
     uint64_t phase_ns;      /* of the sensors' ticks */
     uint64_t segment_count; /* ever written; the ring holds the last VGPU_SEGMENTS_MAX */
     struct vgpu_segment segments[VGPU_SEGMENTS_MAX];
@@ -174,6 +193,8 @@ struct vgpu_machine {
     size_t gpu_count;
     pthread_mutex_t fault_lock;
     atomic_uint fault_generation; /* changes with each change of the faults */
+    atomic_uint fault_count;      /* that are set: most calls need not look further */
+    uint64_t fault_id;            /* of the last fault */
     struct vgpu_fault faults[VGPU_FAULTS_MAX];
     atomic_int init_count; /* processes' nvmlInit less nvmlShutdown, of all processes */
     atomic_uint_fast64_t calls[VGPU_FUNCTIONS_MAX]; /* of functions that concern no GPU */
@@ -181,7 +202,9 @@ struct vgpu_machine {
 };
 
 /* Maps the file for reading and writing; the machine stays mapped until `vgpu_unmap`. The first
- * makes it anew from `models`. */
+ * makes it anew from `models` (a file of that name is unlinked, so that whoever has it mapped keeps
+ * the old machine), for its owner alone (mode 0600). WG_EDATA: not such a file, or of another
+ * version of wattgov. */
 enum wg_code vgpu_create(struct vgpu_machine **out, const char *path, const char *id,
                          const struct vgpu_model *models, size_t count, struct wg_error *err);
 enum wg_code vgpu_map(struct vgpu_machine **out, const char *path, struct wg_error *err);
@@ -193,6 +216,8 @@ void vgpu_unmap(struct vgpu_machine *machine);
 void vgpu_lock(struct vgpu_gpu *gpu);
 void vgpu_unlock(struct vgpu_gpu *gpu);
 void vgpu_advance(struct vgpu_gpu *gpu, uint64_t t_ns);
+/* After a change of loads or settings by hand: the new working point, from gpu->t_ns on. Locked. */
+void vgpu_settle(struct vgpu_gpu *gpu);
 
 /* True energy since the machine was made, at a moment that is still in the ring (the recent
  * seconds) or later; what tests and bench compare with. Locks and advances. */
@@ -206,6 +231,10 @@ uint64_t vgpu_counter_mj(const struct vgpu_gpu *gpu, uint64_t t_ns);
  * WG_ESTATE: no room for one more. The pid of `load` is filled in. */
 enum wg_code vgpu_set_load(struct vgpu_gpu *gpu, const struct vgpu_load *load,
                            struct wg_error *err);
+/* The same without lock and clock: from gpu->t_ns on, for the process load->pid. Tests that move
+ * time by hand use it. */
+enum wg_code vgpu_put_load(struct vgpu_gpu *gpu, const struct vgpu_load *load,
+                           struct wg_error *err);
 
 /* The enforced limit in watts, and how fast work runs now: 1 at the largest limit and clock.
  * Locked. */
@@ -217,18 +246,40 @@ void vgpu_set_limit(struct vgpu_gpu *gpu, double limit_w);
 void vgpu_set_clock_lock(struct vgpu_gpu *gpu, double min_hz, double max_hz); /* 0, 0: unlock */
 void vgpu_set_memory_clock_lock(struct vgpu_gpu *gpu, double min_hz, double max_hz);
 
-/* physics.c, pure: the power at a clock, and the largest clock step whose power fits a limit. */
+/* physics.c, pure: the power at a clock, and the largest clock step whose power fits a limit (the
+ * smallest step when none does). */
 double vgpu_power_w(const struct vgpu_model *model, double clock_hz, double utilization,
                     double intensity);
 double vgpu_clock_for_limit(const struct vgpu_model *model, double limit_w, double utilization,
                             double intensity);
 
-/* fault.c: adds, clears (all: gpu -2) and looks up. `vgpu_fault_find` counts the call and returns
- * the fault that acts on it now, copied; false: none. */
+/* What a load does to a GPU: its power at full utilisation and how fast it runs, with the enforced
+ * limit `limit_w` and a clock of at most `clock_max_hz`. */
+struct vgpu_point {
+    double clock_hz, power_w, speed;
+};
+void vgpu_curve_point(struct vgpu_point *out, const struct vgpu_model *model,
+                      const struct vgpu_load *load, double limit_w, double clock_max_hz);
+/* The supported step that is nearest to `hz`; of `count` rising steps. */
+double vgpu_nearest_step(const double *steps_hz, size_t count, double hz);
+
+/* fault.c: adds, clears all, looks up. Kinds that change the GPU (RESET, STUCK, REVERT, CAP,
+ * TEMPERATURE) act at once when `from_call` is 0 or 1, else at that call; clearing lifts CAP, STUCK
+ * and TEMPERATURE. WG_EINVAL: no such GPU; WG_ESTATE: no room for one more. */
 enum wg_code vgpu_fault_add(struct vgpu_machine *machine, const struct vgpu_fault *fault,
                             struct wg_error *err);
 void vgpu_fault_clear(struct vgpu_machine *machine);
-bool vgpu_fault_find(struct vgpu_machine *machine, int gpu, unsigned function,
-                     const char *function_name, struct vgpu_fault *out);
+/* Whether a fault acts on this call of `function_name` on `gpu` (-1: none), copied to `out`. Each
+ * look counts as a call for the faults' from_call. */
+bool vgpu_fault_find(struct vgpu_machine *machine, int gpu, const char *function_name,
+                     struct vgpu_fault *out);
+/* Waits until the fault with this id is cleared; holds no lock. */
+void vgpu_fault_wait(struct vgpu_machine *machine, uint64_t id);
+
+/* How often `function` was called on a GPU (-1: the calls that concern none), by all processes; a
+ * name that the library has not gives 0. */
+uint64_t vgpu_calls(const struct vgpu_machine *machine, int gpu, const char *function);
+/* Names of the library's functions, by their number in `calls`; NULL beyond the last. */
+const char *vgpu_function_name(unsigned function);
 
 #endif

@@ -18,6 +18,7 @@
 #include "wattgov/version.h"
 
 static const struct wg_command *const commands[] = {
+    &wg__command_devices,
     &wg__command_simulate,
     NULL,
 };

@@ -35,7 +35,7 @@ static void machine_free(struct wg_machine *machine)
         wg__device_list_fini(&machine->openings[i].list);
     wg__free(machine->slots);
     wg__free(machine->openings);
-
+    wg__selection_free(machine->selection);
     wg__arena_fini(&machine->arena);
     (void)pthread_mutex_destroy(&machine->lock);
     wg__free(machine);

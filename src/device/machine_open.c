@@ -99,6 +99,35 @@ static enum wg_code read_opts(struct wg_machine *machine, const struct wg_machin
     return code;
 }
 
+/* The environment speaks of this machine's GPUs, not of a recording's. It is read in programs with
+ * more rights than their caller too: all that it can do is to leave GPUs out. */
+static enum wg_code read_selectors(struct wg_machine *machine, const struct wg_machine_opts *opts,
+                                   struct wg_error *err)
+{
+    const bool is_live = machine->config.replay_path == NULL;
+    const enum wg_code code = wg__selection_new(&machine->selection, opts->gpus, opts->gpu_count,
+                                                is_live ? getenv("CUDA_VISIBLE_DEVICES") : NULL,
+                                                is_live ? getenv("CUDA_DEVICE_ORDER") : NULL, err);
+    machine->config.selection = machine->selection;
+    return code;
+}
+
+/* A selector that fits no GPU is the caller's mistake, unless a driver that failed hides the GPU:
+ * its words are added. */
+static enum wg_code check_selectors(const struct wg_machine *machine, struct wg_error *err)
+{
+    struct wg_error own = {0};
+    const enum wg_code code = wg__selection_check(machine->selection, &own);
+    if (code == WG_OK)
+        return WG_OK;
+    for (size_t i = 0; i < machine->opening_count; i++) {
+        const struct wg_backend_info *info = &machine->openings[i].info;
+        if (info->state != WG_OK && info->state != WG_ENODEV)
+            return wg__fail(err, code, "%s (%s)", own.text, info->text);
+    }
+    return wg__fail(err, code, "%s", own.text);
+}
+
 /* -- Backends --------------------------------------------------------------------------------- */
 
 static void run_open(void *context)
@@ -447,7 +476,11 @@ enum wg_code wg__machine_open_setup(struct wg_machine **out, const struct wg_mac
     if (code == WG_OK)
         code = read_opts(machine, &all, setup, err);
     if (code == WG_OK)
+        code = read_selectors(machine, &all, err);
+    if (code == WG_OK)
         code = open_backends(machine, choose_backends(machine, setup), err);
+    if (code == WG_OK)
+        code = check_selectors(machine, err);
     if (code == WG_OK)
         code = admit_all(machine, err);
     if (code == WG_OK)

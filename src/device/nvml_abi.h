@@ -47,6 +47,7 @@ enum nvml_return {
     NVML_E_NOT_READY = 27,
     NVML_E_GPU_NOT_FOUND = 28,
     NVML_E_INVALID_STATE = 29,
+    NVML_E_RESET_TYPE_NOT_SUPPORTED = 30,
     NVML_E_UNKNOWN = 999,
 };
 
@@ -62,7 +63,17 @@ enum {
 };
 
 enum nvml_clock { NVML_CLK_GRAPHICS = 0, NVML_CLK_SM = 1, NVML_CLK_MEMORY = 2, NVML_CLK_VIDEO = 3 };
+enum { NVML_CLOCK_ID_CURRENT = 0, NVML_CLOCK_ID_BOOST_MAX = 3 };
 enum { NVML_TEMPERATURE_DIE = 0 };
+enum {
+    NVML_THRESHOLD_SHUTDOWN = 0,
+    NVML_THRESHOLD_SLOWDOWN = 1,
+    NVML_THRESHOLD_GPU_MAX = 3,
+};
+enum { NVML_BRAND_TESLA = 2, NVML_BRAND_GEFORCE = 5, NVML_BRAND_NVIDIA = 14 };
+enum { NVML_BUS_PCIE = 2 };
+enum { NVML_SAMPLES_POWER = 0 };
+enum { NVML_POLICY_POWER = 0, NVML_POLICY_THERMAL = 1 };
 enum nvml_scope { NVML_SCOPE_GPU = 0, NVML_SCOPE_MODULE = 1, NVML_SCOPE_MEMORY = 2 };
 
 enum nvml_field {
@@ -76,6 +87,7 @@ enum nvml_field {
     NVML_FIELD_POWER_LIMIT_MAX_MW = 188,
     NVML_FIELD_POWER_LIMIT_DEFAULT_MW = 189,
     NVML_FIELD_POWER_LIMIT_CURRENT_MW = 190, /* that holds */
+    NVML_FIELD_ENERGY_SAME_MJ = 191,         /* as 83 */
     NVML_FIELD_POWER_LIMIT_REQUESTED_MW = 192,
     NVML_FIELD_THROTTLED_SW_THERMAL_NS = 269,
     NVML_FIELD_THROTTLED_HW_THERMAL_NS = 270,
@@ -160,6 +172,11 @@ struct nvml_temperature {
     unsigned version;
     int sensor;
     int temperature_c;
+};
+
+struct nvml_margin_temperature {
+    unsigned version;
+    int margin_c;
 };
 
 struct nvml_process_v1 {

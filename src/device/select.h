@@ -2,15 +2,20 @@
  *
  * Which GPUs: `--gpu` selectors and CUDA_VISIBLE_DEVICES, resolved as CUDA does.
  *
- * A selection is parsed first (no driver needed) and matched by a backend against what it can list
- * without touching a GPU: index, UUID, PCI address. CUDA's rules: a list of indices or UUID
- * beginnings, GPU-... or MIG-..., ended by the first entry that is invalid, unknown, ambiguous or
- * given twice; "-1" ends it; an empty value means no GPU; NoDevFiles (Slurm) means none. Indices
- * count in PCI order with CUDA_DEVICE_ORDER=PCI_BUS_ID, else fastest first, which the driver does
- * not publish: `speed` orders, ties stay in PCI order. Selectors of `--gpu` are stricter: what fits
- * no GPU, or several, is an error that lists the GPUs.
+ * A selection is parsed first (no driver needed) and matched by each backend in turn against what
+ * it can list without touching a GPU: index, UUID, PCI address. CUDA's rules: a list of indices, or
+ * of UUID beginnings GPU-..., or of MIG-...; the first entry decides which. The list is ended by
+ * the first entry that is of another form, unknown or ambiguous; an entry given twice makes it
+ * empty.
+ * "-1", an empty value and NoDevFiles (Slurm) therefore mean no GPU. Indices count in PCI order
+ * with CUDA_DEVICE_ORDER=PCI_BUS_ID, else fastest first, which the driver does not publish: `speed`
+ * orders, ties stay in PCI order.
  *
- * Owns: copies of the texts.    Threads: pure after parsing, any thread.
+ * Selectors of `--gpu` are stricter: what fits several GPUs, or none of any backend, is an error
+ * that lists the GPUs. Their plain indices count through the backends: with two NVIDIA GPUs, the
+ * first AMD GPU is 2. A selector that one backend has met is not looked at by the next.
+ *
+ * Owns: copies of the texts.    Threads: any after parsing; a lock guards what the backends add.
  */
 #ifndef WG_DEVICE_SELECT_H
 #define WG_DEVICE_SELECT_H
@@ -46,10 +51,15 @@ bool wg__selection_is_none(const struct wg_selection *selection);
 bool wg__selection_needs_uuids(const struct wg_selection *selection);
 bool wg__selection_needs_speeds(const struct wg_selection *selection);
 
-/* chosen[i] says whether candidate i is chosen. WG_EINVAL: a selector of the user fits no candidate
- * or several. Entries of CUDA_VISIBLE_DEVICES that fit none are no error: they end the list. */
+/* chosen[i] says whether candidate i is chosen. Once per backend, with all its candidates, and not
+ * at all when everything is chosen. WG_EINVAL: a selector of the user fits several; WG_ENOMEM.
+ * Entries of CUDA_VISIBLE_DEVICES that fit none are no error: they end the list. */
 enum wg_code wg__selection_match(const struct wg_selection *selection,
                                  const struct wg_candidate *candidates, size_t count, bool *chosen,
                                  struct wg_error *err);
+
+/* After all backends have matched. WG_EINVAL: a selector of the user fits no GPU; the text lists
+ * those that are there. */
+enum wg_code wg__selection_check(const struct wg_selection *selection, struct wg_error *err);
 
 #endif

@@ -76,12 +76,16 @@ class Commands(unittest.TestCase):
 
 
 class Agreement(unittest.TestCase):
-    def test_manual_and_help_have_the_same_options(self):
-        listed = re.findall(r"^  (--[\w-]+)", help_text("simulate", "training"), flags=re.MULTILINE)
-        manual = read("man/wattgov-simulate-training.1.scd")
-        described = re.findall(r"^\*(--[\w-]+)\*", manual, flags=re.MULTILINE)
-        self.assertEqual(len(described), len(set(described)))
-        self.assertEqual(sorted(listed), sorted(described))
+    def test_manuals_and_helps_have_the_same_options(self):
+        commands = [[name] for name in re.findall(r"^  ([a-z]+) ", help_text(), flags=re.MULTILINE)]
+        commands[commands.index(["simulate"])] = ["simulate", "training"]
+        for command in commands:
+            listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", help_text(*command), flags=re.MULTILINE)
+            manual = read(f"man/wattgov-{'-'.join(command)}.1.scd")
+            described = re.findall(r"^(?:\*-\w\*, )?\*(--[\w-]+)\*", manual, flags=re.MULTILINE)
+            self.assertEqual(len(described), len(set(described)), command)
+            self.assertEqual(sorted(listed), sorted(described), command)
+            self.assertIn(f"*wattgov {' '.join(command)}*", read("man/wattgov.1.scd"))
 
     def test_manual_and_help_have_the_same_defaults(self):
         text = re.sub(r"\s+", " ", help_text("simulate", "training"))

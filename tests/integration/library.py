@@ -69,6 +69,10 @@ class Names(unittest.TestCase):
         others = [line for line in symbols.splitlines() if not re.search(r" T wg_\w+@@| A WATTGOV_", line)]
         self.assertEqual(others, [])
 
+    def test_the_manual_names_every_function_and_no_other(self):
+        manual = read("man/libwattgov.3.scd").replace("\\_", "_")
+        self.assertEqual(set(re.findall(r"\*(wg_\w+)\*\(\)", manual)), set(declared()))
+
     def test_soname_and_needs(self):
         text = run("readelf", "--dynamic", os.path.join(BUILD, "src/libwattgov.so")).stdout
         self.assertIn("Library soname: [libwattgov.so.0]", text)

@@ -236,6 +236,21 @@ class Unmeasured(Binding):
             self.assertTrue(line.startswith("EINVAL "), line)
 
 
+class Documents(Binding):
+    def test_the_examples_of_the_documents_run(self):
+        for document in ("docs/python.md", "README.md"):
+            for block in re.findall(r"^```python\n(.*?)^```$", read(document), flags=re.DOTALL | re.MULTILINE):
+                with self.subTest(document, block=block):
+                    self.assertTrue(self.run_python(block, prelude="").stdout)
+
+    def test_the_bench_of_import_prints_its_figures(self):
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "bench/python_import.py"), BUILD], timeout=60,
+                              stdout=subprocess.PIPE, text=True, check=True, env=self.environment(RUNS="2"))
+        figures = json.loads(done.stdout)
+        self.assertGreater(figures["import_ms"]["median"], 0)
+        self.assertGreater(figures["first_window_ms"]["median"], 0)
+
+
 class Windows(Binding):
     def test_energy_is_what_the_counter_turned(self):
         result = self.values("""

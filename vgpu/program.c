@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Files of the programs, and the machines that run; see program.h.
+ *
+ * A machine is made under a name that nobody looks for, locked, and renamed: so whoever finds the
+ * name finds it locked.
+ */
+#include "vgpu/program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+
+#ifndef WG_VGPU_MACHINES
+#define WG_VGPU_MACHINES "vgpu/machines"
+#endif
+
+enum wg_code vgpu_find_part(char out[static VGPU_PATH_MAX], const char *beside,
+                            const char *fallback, struct wg_error *err)
+{
+    char program[VGPU_PATH_MAX / 2];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length > 0) {
+        program[length] = '\0';
+        char *slash = strrchr(program, '/');
+        if (slash != NULL)
+            *slash = '\0';
+        const int written = snprintf(out, VGPU_PATH_MAX, "%s/%s", program, beside);
+        if (written > 0 && written < VGPU_PATH_MAX && access(out, R_OK) == 0)
+            return WG_OK;
+    }
+    const size_t size = strlen(fallback) + 1;
+    if (size <= VGPU_PATH_MAX)
+        memcpy(out, fallback, size);
+    if (size <= VGPU_PATH_MAX && access(fallback, R_OK) == 0)
+        return WG_OK;
+    return wg__fail_errno(err, errno, "neither %s beside the program nor %s can be read", beside,
+                          fallback);
+}
+
+enum wg_code vgpu_find_machines(char out[static VGPU_PATH_MAX], struct wg_error *err)
+{
+    return vgpu_find_part(out, "../share/wattgov/machines", WG_VGPU_MACHINES, err);
+}
+
+/* The folders in which machines may lie, the first one for new ones; NULL: not set. */
+static const char *runtime_folder(size_t index)
+{
+    static const char *const names[] = {"XDG_RUNTIME_DIR", "TMPDIR"};
+    const char *folder = index < 2 ? getenv(names[index]) : "/tmp";
+    return folder != NULL && folder[0] == '/' ? folder : NULL;
+}
+
+enum { RUNTIME_FOLDERS = 3 };
+
+static int name_prefix(char out[static 64])
+{
+    return snprintf(out, 64, "wattgov-vgpu-%u-", (unsigned)geteuid());
+}
+
+/* Opens a file of ours by descriptor and tells whether somebody holds its lock. */
+static bool is_held(const char *path)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat status;
+    bool held = true; /* what can't be looked at is left alone */
+    if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_uid == geteuid() && flock(file, LOCK_SH | LOCK_NB) == 0)
+        held = false;
+    if (file >= 0)
+        (void)close(file);
+    return held;
+}
+
+/* Calls `visit` with the path of each machine file of this user. */
+static void each_machine(void (*visit)(const char *path, void *context), void *context)
+{
+    char prefix[64];
+    const size_t length = (size_t)name_prefix(prefix);
+    for (size_t i = 0; i < RUNTIME_FOLDERS; i++) {
+        const char *folder = runtime_folder(i);
+        bool is_new = folder != NULL;
+        for (size_t j = 0; j < i && is_new; j++)
+            is_new = runtime_folder(j) == NULL || strcmp(runtime_folder(j), folder) != 0;
+        DIR *entries = is_new ? opendir(folder) : NULL;
+        if (entries == NULL)
+            continue;
+        for (const struct dirent *entry = readdir(entries); entry != NULL;
+             entry = readdir(entries)) {
+            const char *number = entry->d_name + length;
+            if (strncmp(entry->d_name, prefix, length) != 0 || *number == '\0' ||
+                number[strspn(number, "0123456789")] != '\0')
+                continue;
+            char path[VGPU_PATH_MAX];
+            const int written = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            if (written > 0 && (size_t)written < sizeof path)
+                visit(path, context);
+        }
+        (void)closedir(entries);
+    }
+}
+
+static void remove_left_behind(const char *path, void *context)
+{
+    (void)context;
+    if (!is_held(path))
+        (void)unlink(path);
+}
+
+enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machine **out,
+                                const char *id, const struct vgpu_model *models, size_t count,
+                                struct wg_error *err)
+{
+    *session = (struct vgpu_session){.lock = -1};
+    each_machine(remove_left_behind, NULL);
+    const char *folder = NULL;
+    for (size_t i = 0; i < RUNTIME_FOLDERS && folder == NULL; i++)
+        folder = runtime_folder(i);
+    char prefix[64], new_path[VGPU_PATH_MAX];
+    (void)name_prefix(prefix);
+    (void)snprintf(new_path, sizeof new_path, "%.2000s/%s%ld.new", folder, prefix, (long)getpid());
+    (void)snprintf(session->path, sizeof session->path, "%.2000s/%s%ld", folder, prefix,
+                   (long)getpid());
+    const enum wg_code code = vgpu_create(out, new_path, id, models, count, err);
+    if (code != WG_OK)
+        return code;
+    session->lock = open(new_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (session->lock >= 0 && flock(session->lock, LOCK_EX | LOCK_NB) == 0 &&
+        rename(new_path, session->path) == 0)
+        return WG_OK;
+    const int cause = errno;
+    (void)unlink(new_path);
+    vgpu_unmap(*out);
+    *out = NULL;
+    session->path[0] = '\0';
+    vgpu_session_end(session);
+    return wg__fail_errno(err, cause, "cannot hold the virtual machine %s", new_path);
+}
+
+void vgpu_session_end(struct vgpu_session *session)
+{
+    if (session->path[0] != '\0')
+        (void)unlink(session->path);
+    if (session->lock >= 0)
+        (void)close(session->lock);
+    *session = (struct vgpu_session){.lock = -1};
+}
+
+struct search {
+    struct wg_buffer all;
+    size_t count;
+    char path[VGPU_PATH_MAX]; /* the last one */
+};
+
+static void note_running(const char *path, void *context)
+{
+    struct search *search = context;
+    if (!is_held(path))
+        return;
+    wg__buffer_printf(&search->all, "%s%s", search->count > 0 ? ", " : "", path);
+    search->count++;
+    (void)snprintf(search->path, sizeof search->path, "%s", path);
+}
+
+enum wg_code vgpu_find_running(struct vgpu_machine **out, char path_out[static VGPU_PATH_MAX],
+                               const char *path, struct wg_error *err)
+{
+    const char *own = getenv("WATTGOV_VGPU");
+    if (path == NULL && own != NULL && *own != '\0')
+        path = own;
+    if (path != NULL) {
+        (void)snprintf(path_out, VGPU_PATH_MAX, "%s", path);
+        return vgpu_map(out, path, err);
+    }
+    struct search search = {0};
+    wg__buffer_init(&search.all);
+    each_machine(note_running, &search);
+    enum wg_code code = WG_OK;
+    if (search.count == 0)
+        code = wg__fail(err, WG_ENOENT,
+                        "no virtual machine runs here; 'wattgov-vgpu run --machine ID -- CMD' "
+                        "starts one");
+    else if (search.count > 1)
+        code = wg__fail(err, WG_EINVAL,
+                        "several virtual machines run (%s): choose by "
+                        "--machine-file",
+                        search.all.failed ? "out of memory" : search.all.data);
+    wg__buffer_fini(&search.all);
+    if (code != WG_OK)
+        return code;
+    (void)snprintf(path_out, VGPU_PATH_MAX, "%s", search.path);
+    return vgpu_map(out, search.path, err);
+}
+
+const char *vgpu_take_word(int *argc, char ***argv)
+{
+    if (*argc < 2 || (*argv)[1][0] == '-')
+        return NULL;
+    ++*argv;
+    --*argc;
+    return (*argv)[0];
+}
+
+int vgpu_finish(const char *program, int status)
+{
+    errno = 0;
+    if (fclose(stdout) == 0 || status != WG_EXIT_OK)
+        return status;
+    (void)fprintf(stderr, "%s: cannot write the results: %s\n", program,
+                  errno != 0 ? strerror(errno) : "an earlier write failed");
+    return WG_EXIT_FAILED;
+}
