@@ -49,8 +49,10 @@ void wg__joules_text(char out[static WG_QUANTITY_TEXT_SIZE], double energy_j)
         (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.1f J", energy_j);
     else if (fabs(energy_j) < 1e6)
         (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.2f kJ", energy_j / 1e3);
-    else
+    else if (fabs(energy_j) < 1e9)
         (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.3f MJ", energy_j / 1e6);
+    else
+        (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.3f GJ", energy_j / 1e9);
 }
 
 void wg__metric_text(char out[static WG_QUANTITY_TEXT_SIZE], enum wg_metric metric, double value)
