@@ -89,8 +89,9 @@ static inline struct wg_sample backend_read(struct wg_device *device)
 
 #define check_metric(sample, metric, expected)                                                     \
     do {                                                                                           \
-        assert_true(wg__sample_has(&(sample), metric));                                            \
-        check_close((sample).values[metric], expected, 1e-12);                                     \
+        const struct wg_sample check_sample = (sample);                                            \
+        assert_true(wg__sample_has(&check_sample, metric));                                        \
+        check_close(check_sample.values[metric], expected, 1e-12);                                 \
     } while (0)
 
 /* Checks an absent meter: what stands in its reason. */
