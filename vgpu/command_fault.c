@@ -143,15 +143,16 @@ static enum wg_code find_kind(const char *word, size_t *out, struct wg_error *er
 /* The function must be one of the library; a part behind ':' is not looked at. */
 static enum wg_code check_function(const char *name, struct wg_error *err)
 {
-    const size_t length = strcspn(name, ":");
-    const char *nearest = NULL;
-    for (unsigned i = 0; vgpu_function_name(i) != NULL; i++) {
-        const char *known = vgpu_function_name(i);
-        if (strlen(known) == length && strncmp(known, name, length) == 0)
+    const char *known[VGPU_FUNCTIONS_MAX];
+    char plain[VGPU_TEXT_MAX];
+    (void)snprintf(plain, sizeof plain, "%.*s", (int)strcspn(name, ":"), name);
+    unsigned count = 0;
+    for (; count < VGPU_FUNCTIONS_MAX && vgpu_function_name(count) != NULL; count++) {
+        known[count] = vgpu_function_name(count);
+        if (strcmp(known[count], plain) == 0)
             return WG_OK;
-        const char *near = wg__nearest_word(name, &known, 1);
-        nearest = nearest == NULL ? near : nearest;
     }
+    const char *nearest = wg__nearest_word(plain, known, count);
     return wg__fail(err, WG_EINVAL, "--function: '%s' is no function of NVML%s%s%s", name,
                     nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                     nearest != NULL ? "'?" : "");

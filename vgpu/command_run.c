@@ -80,11 +80,11 @@ static enum wg_code describe(const struct args *args, struct vgpu_description *a
     enum wg_code code = vgpu_find_machines(folder, err);
     for (size_t i = 0; i < args->machines.count && code == WG_OK; i++) {
         struct vgpu_description one = {0};
-        code = vgpu_machine_read(&one, folder, args->machines.items[i], err);
-        if (code == WG_ENOENT) /* an id that is no machine is a wrong argument */
-            return wg__fail(err, WG_EINVAL, "--machine: %s", err->text);
-        if (code == WG_OK)
-            code = vgpu_description_append(all, &one, err);
+        struct wg_error cause;
+        code = vgpu_machine_read(&one, folder, args->machines.items[i], &cause);
+        if (code != WG_OK) /* an id that is no machine is a wrong argument */
+            return wg__fail(err, code == WG_ENOENT ? WG_EINVAL : code, "--machine: %s", cause.text);
+        code = vgpu_description_append(all, &one, err);
         vgpu_description_fini(&one);
     }
     return code;
