@@ -2,6 +2,7 @@
  *
  * The tables of include/wattgov/device.h against what JSON and CSV promise: unique, lower case.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "support/check.h"
@@ -13,11 +14,26 @@ static void check_key(const char *key)
     assert_true(*key != '\0' && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
 }
 
+/* A share has no unit; all else says it at the end. */
+static bool has_unit(const char *key)
+{
+    static const char *const ends[] = {"_w", "_j", "_hz", "_c", "_s", "_bytes", "utilization"};
+    const size_t length = strlen(key);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const size_t end = strlen(ends[i]);
+        if (length >= end && strcmp(key + length - end, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Field reports 57, 64: unit and kind of each number are known. */
 static void metric_keys_are_unique_and_end_with_their_unit(void **state)
 {
     (void)state;
     for (enum wg_metric metric = 0; metric < WG_METRIC_COUNT; metric++) {
         check_key(wg_metric_key(metric));
+        assert_true(has_unit(wg_metric_key(metric)));
         for (enum wg_metric other = 0; other < metric; other++)
             assert_string_not_equal(wg_metric_key(metric), wg_metric_key(other));
     }
