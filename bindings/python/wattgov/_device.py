@@ -98,7 +98,10 @@ def _plain_fields(kind, struct, *special: str) -> dict:
 
 def _knob(struct) -> KnobInfo:
     levels = () if struct.levels == ffi.NULL else tuple(struct.levels[0:struct.level_count])
-    return KnobInfo(levels=levels, **_plain_fields(KnobInfo, struct, "levels"))
+    fields = _plain_fields(KnobInfo, struct, "levels")
+    if not struct.is_present:
+        fields.update(dict.fromkeys(("min", "max", "step")))
+    return KnobInfo(levels=levels, **fields)
 
 
 def _device(lib, struct) -> Device:

@@ -110,7 +110,7 @@ class _Native:
             with self._lock:
                 windows = list(self.windows)
             for window in windows:
-                window._settle()
+                window._settle(self)
             with self._lock:
                 self._is_closed = True
 
@@ -163,7 +163,7 @@ class Window:
         self._wanted = devices
         self._native: _Native | None = None
         self._positions: list[int] = []
-        self._free = None  # the finalizer of the handle; None: was never begun
+        self._free: weakref.finalize | None = None  # of the handle
         self._handle = ffi.NULL
         self._is_open = False
         self._result: Result | WattgovError | None = None
@@ -191,8 +191,9 @@ class Window:
                 self._free()  # of the time before
             self._handle = out[0]
             self._native, self._positions, self._result = native, chosen, None
-            self._free = weakref.finalize(self, _free_window, self._handle, native)
-            self._free.atexit = False  # the meter's end is theirs
+            free = weakref.finalize(self, _free_window, self._handle, native)
+            free.atexit = False  # the meter's end is theirs
+            self._free = free
             self._is_open = True
             native.adopt(self)
         return self
@@ -200,7 +201,7 @@ class Window:
     def end(self) -> Window:
         """Marks the end; a second end does nothing."""
         with self._lock:
-            if self._is_open:
+            if self._is_open and self._native is not None:
                 with self._native:
                     load().wg_window_end(self._handle)
                 self._is_open = False
@@ -223,15 +224,15 @@ class Window:
                 if self._native is None:
                     raise error("ESTATE", f"window {self.name!r} was not begun")
                 with self._native:
-                    result = self._read()
+                    result = self._read(self._native)
                 if not self._is_open:
                     self._result = result
         if isinstance(result, WattgovError):
             raise result
         return result
 
-    def _read(self) -> Result:
-        native, count = self._native, len(self._positions)
+    def _read(self, native: _Native) -> Result:
+        count = len(self._positions)
         err = ffi.new("struct wg_error *")
         total = ffi.new("struct wg_window_result *")
         parts = ffi.new("struct wg_window_result[]", max(count, 1))
@@ -251,13 +252,13 @@ class Window:
                       why_not=why_not(flags) if math.isnan(struct.energy_j) else None, devices=devices or {},
                       **{key: value(key, getattr(struct, key)) for key in Result.__slots__ if key not in special})
 
-    def _settle(self) -> None:
+    def _settle(self, native: _Native) -> None:
         """The meter closes: what the window measured stays readable."""
         with self._lock:
             self.end()
             if self._result is None:
                 try:
-                    self._result = self._read()
+                    self._result = self._read(native)
                 except WattgovError as cause:
                     self._result = cause
 
@@ -270,21 +271,30 @@ class Window:
         except WattgovError as cause:
             return f"<Window {self.name!r}: {cause}>"
 
-    # The result's own attributes, so that `epoch.energy_j` is enough.
-    energy_j = property(lambda self: self.result.energy_j)
-    energy_error_j = property(lambda self: self.result.energy_error_j)
-    time_s = property(lambda self: self.result.time_s)
-    power_mean_w = property(lambda self: self.result.power_mean_w)
-    power_peak_w = property(lambda self: self.result.power_peak_w)
-    idle_share = property(lambda self: self.result.idle_share)
-    throttled_s = property(lambda self: self.result.throttled_s)
-    coverage = property(lambda self: self.result.coverage)
-    resolution_s = property(lambda self: self.result.resolution_s)
-    sample_count = property(lambda self: self.result.sample_count)
-    flags = property(lambda self: self.result.flags)
-    source = property(lambda self: self.result.source)
-    why_not = property(lambda self: self.result.why_not)
-    devices = property(lambda self: self.result.devices)
+    # The result's own attributes, so that `epoch.energy_j` is enough; they are made below.
+    energy_j: float | None
+    energy_error_j: float | None
+    time_s: float
+    power_mean_w: float | None
+    power_peak_w: float | None
+    idle_share: float | None
+    throttled_s: float | None
+    coverage: float
+    resolution_s: float | None
+    sample_count: int
+    flags: frozenset[str]
+    source: str
+    why_not: str | None
+    devices: dict[str, Result]
+
+
+def _of_result(name: str) -> property:
+    return property(lambda window: getattr(window.result, name))
+
+
+for _name in Result.__slots__:
+    if _name != "name":
+        setattr(Window, _name, _of_result(_name))
 
 
 class Meter:
@@ -355,7 +365,7 @@ class Meter:
         return list(self._native_here().backends)
 
     def latest(self, device: str) -> dict[str, float]:
-        """The newest sample of a device, by metric: {"power_w": 71.3, ...}; only what it reports."""
+        """The newest sample of a device, by metric, and its time.monotonic_ns(): {"t_ns": ..., "power_w": 71.3}."""
         native = self._native_here()
         lib = load()
         with native:
@@ -363,8 +373,10 @@ class Meter:
             out = ffi.new("struct wg_sample *")
             for position in _device.positions(native.devices, device):
                 check(lib.wg_meter_latest(native.meter, position, out, err), err)
-        return {to_text(lib.wg_metric_key(i)): out.values[i] for i in range(lib.WG_METRIC_COUNT)
-                if out.present >> i & 1}
+        values = {ffi.string(lib.wg_metric_key(i)).decode(): out.values[i]
+                  for i in range(lib.WG_METRIC_COUNT) if out.present >> i & 1}
+        values["t_ns"] = out.t_ns
+        return values
 
     def wait_ready(self, timeout_s: float = 5.0) -> None:
         """Waits until each device has a first sample or has failed."""
