@@ -95,12 +95,11 @@ static enum wg_code init_gpu(struct vgpu_gpu *gpu, const struct vgpu_model *mode
     gpu->forced_temperature_c = NAN;
     gpu->t_ns = now_ns;
     gpu->reaped_ns = now_ns;
-    /* Where the ticks of the sensors fall is chance, as on a real machine: below a second, for that
-     * is the longest period there is. */
+    /* Where the ticks of the sensors fall is chance, as on a real machine. */
     uint64_t chance = 0;
     if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
         return wg__fail_errno(err, errno, "drawing the phase of the sensors");
-    gpu->phase_ns = chance % 1000000000U;
+    gpu->phase_ns = chance % 10000000000U;
     gpu->temperature_c = model->ambient_c + model->kelvin_per_watt * model->idle_w;
     gpu->power_w = -1.0; /* so that settling begins the first segment */
     vgpu_settle(gpu);
@@ -216,12 +215,31 @@ void vgpu_unmap(struct vgpu_machine *machine)
         (void)munmap(machine, sizeof *machine);
 }
 
+/* The energy at gpu->t_ns, from the newest segment and not added up: many small steps give what one
+ * long step gives. */
+static void count_energy(struct vgpu_gpu *gpu)
+{
+    const struct vgpu_segment *newest =
+        &gpu->segments[(gpu->segment_count - 1) % VGPU_SEGMENTS_MAX];
+    const double since_s = (double)(gpu->t_ns - newest->t_ns) * 1e-9;
+    gpu->energy_j = newest->energy_j + newest->power_w * since_s;
+    gpu->memory_energy_j = newest->memory_energy_j + newest->memory_power_w * since_s;
+}
+
+/* The holder died: what it had not finished is derived again. */
+static void repair(struct vgpu_gpu *gpu)
+{
+    count_energy(gpu);
+    gpu->power_w = -1.0; /* whether or not the segment of the present power was begun */
+    vgpu_settle(gpu);
+}
+
 void vgpu_lock(struct vgpu_gpu *gpu)
 {
     if (pthread_mutex_lock(&gpu->lock) != EOWNERDEAD)
         return;
     (void)pthread_mutex_consistent(&gpu->lock);
-    vgpu_settle(gpu);
+    repair(gpu);
 }
 
 void vgpu_unlock(struct vgpu_gpu *gpu)
@@ -239,12 +257,6 @@ static void step(struct vgpu_gpu *gpu, uint64_t t_ns)
     gpu->temperature_c = end_c + (gpu->temperature_c - end_c) * rest;
     if (!isnan(gpu->forced_temperature_c))
         gpu->temperature_c = gpu->forced_temperature_c;
-    /* From the segment, not added up: many small steps give what one long step gives. */
-    const struct vgpu_segment *newest =
-        &gpu->segments[(gpu->segment_count - 1) % VGPU_SEGMENTS_MAX];
-    const double since_s = (double)(t_ns - newest->t_ns) * 1e-9;
-    gpu->energy_j = newest->energy_j + newest->power_w * since_s;
-    gpu->memory_energy_j = newest->memory_energy_j + newest->memory_power_w * since_s;
     if ((gpu->reasons & NVML_REASON_POWER_LIMIT) != 0)
         gpu->throttled_power_s += seconds;
     if ((gpu->reasons & NVML_REASON_SW_THERMAL) != 0)
@@ -252,6 +264,7 @@ static void step(struct vgpu_gpu *gpu, uint64_t t_ns)
     if ((gpu->reasons & NVML_REASON_HW_THERMAL) != 0)
         gpu->throttled_hw_thermal_s += seconds;
     gpu->t_ns = t_ns;
+    count_energy(gpu);
 }
 
 /* When the die reaches its slowdown temperature at the present power; UINT64_MAX: never. */
