@@ -5,6 +5,7 @@
  * Threads: any thread.
  */
 #include <math.h>
+#include <string.h>
 
 #include "vgpu/nvml_library.h"
 
@@ -129,8 +130,18 @@ struct memory {
     uint64_t total, reserved, used;
 };
 
-/* The driver keeps 1/128 for itself; processes cannot have more than the rest. A MIG device has an
- * equal part of the GPU, and the processes are counted on the whole one. */
+/* "3g.40gb": 40 GiB. A profile that does not say has the whole memory. */
+static uint64_t profile_bytes(const struct vgpu_model *model, int mig_index)
+{
+    const char *text = strchr(model->mig_profiles[mig_index], '.');
+    uint64_t gib = 0;
+    for (; text != NULL && text[1] >= '0' && text[1] <= '9' && gib < 10000; text++)
+        gib = 10 * gib + (uint64_t)(text[1] - '0');
+    return gib > 0 ? gib << 30 : model->memory_bytes;
+}
+
+/* The driver keeps 1/128 for itself; processes cannot have more than the rest. A MIG device has
+ * what its profile says, and the processes are counted on the whole GPU. */
 static struct memory read_memory(struct vgpu_call *call)
 {
     struct memory memory = {.total = call->gpu->model.memory_bytes};
@@ -142,8 +153,8 @@ static struct memory read_memory(struct vgpu_call *call)
     }
     vgpu_call_leave(call);
     if (call->mig_index >= 0) {
-        memory.total /= call->gpu->model.mig_count;
-        memory.reserved /= call->gpu->model.mig_count;
+        memory.total = profile_bytes(&call->gpu->model, call->mig_index);
+        memory.reserved = memory.total / 128;
         memory.used = 0;
     }
     if (memory.used > memory.total - memory.reserved)

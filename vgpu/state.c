@@ -53,6 +53,19 @@ static bool sensor_is_sound(const struct vgpu_sensor *sensor)
     return !sensor->is_present || (sensor->period_s >= 1e-6 && sensor->window_s >= 0.0);
 }
 
+static bool meters_are_sound(const struct vgpu_model *m)
+{
+    return sensor_is_sound(&m->instant) && sensor_is_sound(&m->average) &&
+           sensor_is_sound(&m->usage) && sensor_is_sound(&m->memory) &&
+           (!m->has_counter || m->counter_period_s >= 1e-6);
+}
+
+static bool limits_are_sound(const struct vgpu_model *m)
+{
+    return m->limit_min_w > 0.0 && m->limit_max_w >= m->limit_min_w &&
+           m->limit_default_w >= m->limit_min_w && m->limit_default_w <= m->limit_max_w;
+}
+
 static bool rises(const double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -72,12 +85,9 @@ static enum wg_code check_model(const struct vgpu_model *m, size_t gpu, struct w
         wrong = "its memory clocks must be positive and rise";
     else if (!(m->idle_w >= 0.0 && m->load_w >= m->idle_w))
         wrong = "it must draw at least as much under load as idle, and idle at least 0 W";
-    else if (!(m->limit_min_w > 0.0 && m->limit_max_w >= m->limit_min_w &&
-               m->limit_default_w >= m->limit_min_w && m->limit_default_w <= m->limit_max_w))
+    else if (!limits_are_sound(m))
         wrong = "its limits must be positive, and the default one between least and largest";
-    else if (!sensor_is_sound(&m->instant) || !sensor_is_sound(&m->average) ||
-             !sensor_is_sound(&m->usage) || !sensor_is_sound(&m->memory) ||
-             (m->has_counter && m->counter_period_s < 1e-6))
+    else if (!meters_are_sound(m))
         wrong = "a meter needs a period of at least 1 us";
     else if (m->mig_count > VGPU_MIG_MAX)
         wrong = "it has too many MIG devices";

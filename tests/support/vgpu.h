@@ -73,8 +73,9 @@ static inline struct vgpu_model vgpu_stage_model(int number)
     return model;
 }
 
-static inline void vgpu_stage_open_models(struct vgpu_stage *stage, const struct vgpu_model *models,
-                                          size_t count)
+/* At the time of the clock. */
+static inline void vgpu_stage_open_now(struct vgpu_stage *stage, const struct vgpu_model *models,
+                                       size_t count)
 {
     struct wg_error err = {0};
     scratch_open(&stage->scratch);
@@ -85,7 +86,14 @@ static inline void vgpu_stage_open_models(struct vgpu_stage *stage, const struct
     (void)snprintf(stage->machine->nvml_version, sizeof stage->machine->nvml_version,
                    "13.580.65.06");
     stage->machine->cuda_version = 13000;
-    stage->begin_ns = stage->machine->created_ns + 1000000000000U;
+    stage->begin_ns = stage->machine->created_ns;
+}
+
+static inline void vgpu_stage_open_models(struct vgpu_stage *stage, const struct vgpu_model *models,
+                                          size_t count)
+{
+    vgpu_stage_open_now(stage, models, count);
+    stage->begin_ns += 1000000000000U;
     for (size_t i = 0; i < count; i++) {
         vgpu_lock(&stage->machine->gpus[i]);
         vgpu_advance(&stage->machine->gpus[i], stage->begin_ns);
