@@ -22,6 +22,8 @@
 #include "cli/quantity.h"
 #include "cli/table.h"
 
+enum { LINE_COLUMNS = 98 };
+
 static const char indent[] = "  ";
 
 /* Appends the lines of `text`, each behind an indent. */
@@ -204,6 +206,35 @@ static bool is_same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+/* Appends a line, in several where it is long: the later ones are indented twice. */
+static void append_wrapped(const struct wg_buffer *text, struct wg_buffer *out)
+{
+    out->failed |= text->failed;
+    size_t column = 0;
+    for (const char *at = text->length > 0 ? text->data : ""; *at != '\0';) {
+        const size_t length = strcspn(at, " ");
+        struct wg_buffer word;
+        wg__buffer_init(&word);
+        wg__buffer_append(&word, at, length);
+        const size_t width = word.failed ? length : wg__text_width(word.data);
+        if (column == 0 || column + 1 + width > LINE_COLUMNS) {
+            wg__buffer_printf(out, "%s%s%s", column > 0 ? "\n" : "", indent,
+                              column > 0 ? indent : "");
+            column = (column > 0 ? 2 : 1) * strlen(indent);
+        } else {
+            wg__buffer_puts(out, " ");
+            column++;
+        }
+        wg__buffer_append(out, at, length);
+        column += width;
+        out->failed |= word.failed;
+        wg__buffer_fini(&word);
+        at += length;
+        at += strspn(at, " ");
+    }
+    wg__buffer_puts(out, "\n");
+}
+
 static void append_reason(const struct missing *missing, struct wg_buffer *out)
 {
     wg__buffer_puts(out, ": ");
@@ -212,7 +243,6 @@ static void append_reason(const struct missing *missing, struct wg_buffer *out)
         wg__buffer_puts(out, "; ");
         wg__append_plain(out, missing->remedy);
     }
-    wg__buffer_puts(out, "\n");
 }
 
 static void append_missing(const struct wg_device_info *info, bool is_detailed,
@@ -225,15 +255,19 @@ static void append_missing(const struct wg_device_info *info, bool is_detailed,
     for (size_t i = 0; i < count; i++) {
         if (missing[i].is_said)
             continue;
-        wg__buffer_printf(out, "%smissing: %s", indent, missing[i].key);
+        struct wg_buffer line;
+        wg__buffer_init(&line);
+        wg__buffer_printf(&line, "missing: %s", missing[i].key);
         for (size_t j = i + 1; j < count && !is_detailed; j++) {
             if (is_same(missing[i].why_not, missing[j].why_not) &&
                 is_same(missing[i].remedy, missing[j].remedy)) {
                 missing[j].is_said = true;
-                wg__buffer_printf(out, ", %s", missing[j].key);
+                wg__buffer_printf(&line, ", %s", missing[j].key);
             }
         }
-        append_reason(&missing[i], out);
+        append_reason(&missing[i], &line);
+        append_wrapped(&line, out);
+        wg__buffer_fini(&line);
     }
 }
 

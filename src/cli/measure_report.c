@@ -277,10 +277,12 @@ static const char *reason_of(const struct wg_measure_report *report, size_t devi
         return info->state_text;
     if (report->troubles[device] != NULL)
         return report->troubles[device];
-    if (!energy->is_present && !power->is_present && energy->why_not != NULL)
-        return energy->why_not;
-    if (!power->is_present && power->why_not != NULL)
-        return power->why_not;
+    if (!energy->is_present && !power->is_present) {
+        if (energy->why_not != NULL)
+            return energy->why_not;
+        if (power->why_not != NULL)
+            return power->why_not;
+    }
     return "no sample came in the time";
 }
 
