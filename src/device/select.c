@@ -294,6 +294,11 @@ bool wg__selection_needs_speeds(const struct wg_selection *selection)
     return uses_visible(selection) && wg__visible_needs_speeds(selection->visible);
 }
 
+bool wg__selection_needs_addresses(const struct wg_selection *selection)
+{
+    return !selection->is_all && !selection->is_none && has_kind(selection, BY_PCI);
+}
+
 /* -- Matching --------------------------------------------------------------------------------- */
 
 static bool fits(const struct selector *item, const struct wg_candidate *candidate)

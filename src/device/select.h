@@ -51,6 +51,9 @@ bool wg__selection_is_none(const struct wg_selection *selection);
 bool wg__selection_needs_uuids(const struct wg_selection *selection);
 bool wg__selection_needs_speeds(const struct wg_selection *selection);
 
+/* Whether matching needs PCI addresses: the kernel may list other GPUs than the driver does. */
+bool wg__selection_needs_addresses(const struct wg_selection *selection);
+
 /* chosen[i] says whether candidate i is chosen. Once per backend, with all its candidates, and not
  * at all when everything is chosen. WG_EINVAL: a selector of the user fits several; WG_ENOMEM.
  * Entries of CUDA_VISIBLE_DEVICES that fit none are no error: they end the list. */
