@@ -12,6 +12,7 @@
 #include "device/backend.h"
 
 const struct wg_backend *const wg__backends[] = {
+    &wg__backend_nvml,
     &wg__backend_amdgpu,
     &wg__backend_rapl,
     NULL,
