@@ -58,7 +58,9 @@ static void expect(const struct wg_devices_report *report, const char *const *pa
     wg__devices_text(report, false, &out);
     assert_false(out.failed);
     /* Where a long line is wrapped is not the matter here. */
-    for (char *at = strstr(out.data, "\n    "); at != NULL; at = strstr(at, "\n    ")) {
+    for (char *at = out.data; (at = strstr(at, "\n    ")) != NULL; at++) {
+        if (at[5] == ' ')
+            continue; /* a table */
         *at = ' ';
         memmove(at + 1, at + 5, strlen(at + 5) + 1);
     }
@@ -153,7 +155,7 @@ static void a_mig_gpu_lists_its_instances(void **state)
     scene.infos[0].is_mig = true;
     scene.infos[0].mig_uuids = instances;
     scene.infos[0].mig_count = 2;
-    EXPECT_TEXT(&scene.report, "those of all 2 instances together\n", " MIG-bbb\n");
+    EXPECT_TEXT(&scene.report, "those of all 2 instances together", " MIG-bbb\n");
 }
 
 static json_t *parse(const struct wg_devices_report *report)
