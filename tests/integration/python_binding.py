@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the Python binding share: a place to run programs, and a machine whose counter they turn.
+"""What the tests of the Python binding share: a place to run programs, and machines to measure.
 
-Each test runs programs in processes of their own, with the binding and the library of the build folder. Devices
-come from a folder that stands for /sys: one CPU package whose counter the test turns by hand.
+Each test runs programs in processes of their own, with the binding and the library of the build folder. CPU packages
+come from a folder that stands for /sys, GPUs from the virtual GPU: what is measured does not depend on the machine.
 """
 import json
 import os
@@ -16,30 +16,13 @@ import unittest
 ROOT = os.environ.get("WATTGOV_SOURCE_ROOT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
 
-# What the programs begin with. The package of CPU0 has used 1 J; `turn` adds millijoules, and returns when they were
-# seen.
+# What the programs begin with. On the virtual V100, which idles at 33 W, `spend` takes a while, and `is_33_w` tells
+# whether a result is what an idle V100 draws: within 3 %, and what 2 ms more or less would be.
 PRELUDE = """
 import os, sys, time
 import wattgov
 
 ROOT = os.environ["FAKE_ROOT"]
-COUNTER = os.path.join(ROOT, "sys/class/powercap/intel-rapl:0/energy_uj")
-
-def counter_j():
-    with open(COUNTER) as file:
-        return int(file.read()) / 1e6
-
-def turn(meter, millijoules):  # so little that no reader may doubt it, however soon it looks
-    before = settle(meter)
-    with open(COUNTER, "r+") as file:  # in place: the library holds the file open
-        file.write(f"{round(counter_j() * 1e6 + millijoules * 1e3):020d}\\n")
-    wait_for(lambda: meter.latest("cpu0")["energy_j"] >= before + millijoules * 0.999e-3)
-
-def settle(meter):  # a sample from after this moment, so that a window that begins now has its edge
-    now_ns = time.monotonic_ns()
-    meter.wait_ready()
-    wait_for(lambda: meter.latest("cpu0")["t_ns"] > now_ns)
-    return meter.latest("cpu0")["energy_j"]
 
 def wait_for(condition, seconds=20):
     limit = time.monotonic() + seconds
@@ -47,8 +30,17 @@ def wait_for(condition, seconds=20):
         assert time.monotonic() < limit, "waited too long"
         os.sched_yield()
 
+def spend(seconds):
+    until = time.monotonic() + seconds
+    wait_for(lambda: time.monotonic() > until)
+
+def is_33_w(result):
+    return result.energy_j is not None and abs(result.energy_j / 33 - result.time_s) < 0.03 * result.time_s + 0.002
+
 def meter(**options):
-    return wattgov.Meter(gpus="none", root=ROOT, period_ms=5, **options)
+    m = wattgov.Meter(**{"root": ROOT, "period_ms": 20, **options})
+    m.wait_ready()
+    return m
 """
 
 
@@ -81,11 +73,15 @@ class Binding(unittest.TestCase):
         environment.update(more)
         return environment
 
-    def run_python(self, code, status=0, prelude=PRELUDE, python=sys.executable, **environment):
+    def run_python(self, code, status=0, prelude=PRELUDE, python=sys.executable, machine=None, **environment):
+        """Runs a program; on a virtual machine, if one is named."""
         path = os.path.join(self.folder, "program.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(prelude + textwrap.dedent(code))
-        done = subprocess.run([python, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+        command = [python, path]
+        if machine is not None:
+            command = [os.path.join(BUILD, "vgpu/wattgov-vgpu"), "run", "--machine", machine, "--", *command]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
                               check=False, env=self.environment(**environment))
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         if status == 0:
