@@ -195,6 +195,27 @@ VGPU_NVML(nvmlDeviceGetMemoryInfo_v2, nvml_device device, struct nvml_memory_v2 
     return NVML_OK;
 }
 
+/* The window through which the host sees the memory: on data centre GPUs the next power of two (256
+ * GiB on an H200 of 143771 MiB, 64 GiB on an L40S of 48 GiB, says nvidia-smi). nvitop ends when a
+ * MIG device has none. */
+VGPU_NVML(nvmlDeviceGetBAR1MemoryInfo, nvml_device device, struct nvml_memory *out)
+{
+    struct vgpu_call call;
+    const int code = vgpu_call_begin_any(&call, VGPU_FN_nvmlDeviceGetBAR1MemoryInfo, device);
+    if (code != NVML_OK)
+        return code;
+    if (out == NULL)
+        return NVML_E_INVALID_ARGUMENT;
+    const struct memory memory = read_memory(&call);
+    uint64_t total = UINT64_C(1) << 20;
+    while (total < call.gpu->model.memory_bytes)
+        total *= 2;
+    vgpu_put_u64(&call, &out->total, total);
+    vgpu_put_u64(&call, &out->free, total - memory.used);
+    vgpu_put_u64(&call, &out->used, memory.used);
+    return NVML_OK;
+}
+
 VGPU_NVML(nvmlDeviceGetPerformanceState, nvml_device device, unsigned *out)
 {
     return put_reading(VGPU_FN_nvmlDeviceGetPerformanceState, device, out, performance_state);

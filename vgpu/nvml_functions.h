@@ -41,7 +41,7 @@
     X(REST, 535, nvmlDeviceGetAttributes) \
     X(REST, 535, nvmlDeviceGetAttributes_v2) \
     X(REST, 418, nvmlDeviceGetAutoBoostedClocksEnabled) \
-    X(REST, 418, nvmlDeviceGetBAR1MemoryInfo) \
+    X(OURS, 418, nvmlDeviceGetBAR1MemoryInfo) \
     X(REST, 580, nvmlDeviceGetBBXTimeData_v1) \
     X(REST, 580, nvmlDeviceGetBankRemapperStatus_v1) \
     X(OURS, 418, nvmlDeviceGetBoardId) \
