@@ -109,9 +109,9 @@ void wg__device_destroy(struct wg_device *device);
 
 struct wg_backend {
     const char *name;
-    /* Appends the devices. WG_ENODEV: there is nothing of its kind here (the text says what was
-     * looked for); other codes: there may be, but it failed. `remedy_out` (may stay NULL) is a
-     * literal. */
+    /* Appends the devices; the text may say more than how many. WG_ENODEV: there is nothing of its
+     * kind here (the text says what was looked for); other codes: there may be, but it failed.
+     * `remedy_out` (may stay NULL) is a literal. */
     enum wg_code (*open)(const struct wg_backend_config *config, struct wg_device_list *list,
                          const char **remedy_out, struct wg_error *err);
 };

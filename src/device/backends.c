@@ -20,5 +20,6 @@ const struct wg_backend *const wg__backends[] = {
 };
 
 const struct wg_backend *const wg__backends_replay[] = {
+    &wg__backend_replay,
     NULL,
 };

@@ -186,7 +186,7 @@ static enum wg_code describe_opening(struct wg_opening *opening, const struct wg
 {
     struct wg_backend_info *info = &opening->info;
     char text[sizeof err->text];
-    if (info->state == WG_OK)
+    if (info->state == WG_OK && err->text[0] == '\0')
         (void)snprintf(text, sizeof text, "%zu device%s", info->device_count,
                        info->device_count == 1 ? "" : "s");
     else
