@@ -293,6 +293,18 @@ static void sentinels_are_not_numbers(void **state)
         if (wg__sample_has(&sample, WG_METRIC_POWER_W) != powers[i].is_good)
             fail_msg("power %zu is taken for %s", i, powers[i].is_good ? "none" : "one");
     }
+    found_end(&found);
+}
+
+static void blanks_of_other_meters_are_not_numbers(void **state)
+{
+    (void)state;
+    fake_reset();
+    struct found found;
+    found_probe(&found, "0");
+    struct wg_device *device = device_of(&found, 0);
+    struct fake_gpu *gpu = &fake.gpus[0];
+    struct wg_sample sample;
     /* An energy that only looks like a blank of 32 bits is one. */
     fake_set_field(gpu, NVML_FIELD_ENERGY_MJ, 0, NVML_TYPE_ULONG_LONG, 0xFFFFFFFF);
     assert_int_equal(device->ops->read(device, BIT(ENERGY_J), &sample, NULL), WG_OK);
@@ -330,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_scope_that_the_driver_ignores_is_no_meter),
         cmocka_unit_test(a_module_with_its_own_power_is_a_meter),
         cmocka_unit_test(sentinels_are_not_numbers),
+        cmocka_unit_test(blanks_of_other_meters_are_not_numbers),
     };
     return run_tests(tests);
 }

@@ -17,7 +17,7 @@
     _Static_assert((long long)(ours) == (long long)(theirs), #ours " is not " #theirs)
 #define SAME_SIZE(ours, theirs)                                                                    \
     _Static_assert(sizeof(ours) == sizeof(theirs), "the size of " #ours " is not that "            \
-                                                                        "of " #theirs)
+                                                   "of " #theirs)
 #define SAME_PLACE(ours, our_member, theirs, their_member)                                         \
     _Static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) &&                 \
                        sizeof((ours *)0)->our_member == sizeof((theirs *)0)->their_member,         \
