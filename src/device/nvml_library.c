@@ -171,7 +171,7 @@ static int call_init(struct nvml_library *library, const char **name)
         code != NVML_E_NOT_SUPPORTED)
         return code;
     *name = wg__nvml_names.init;
-    return calls->init();
+    return calls->init != NULL ? calls->init() : NVML_E_FUNCTION_NOT_FOUND;
 }
 
 static void tell(_Atomic(const char *) *note, const char *call)

@@ -24,9 +24,8 @@
 #define BIT(metric)   (1u << WG_METRIC_##metric)
 #define FIELD(number) "nvmlDeviceGetFieldValues(" #number ")"
 
-enum { POWER_FACTOR = 10 };
-/* When no limit is known: no board draws that. */
-static const double power_unlimited_w = 20e3;
+static const double power_factor = 10;        /* of the largest limit */
+static const double power_unlimited_w = 20e3; /* when no limit is known: no board draws that */
 
 /* In the order of preference for each metric. */
 static const struct candidate {
@@ -55,7 +54,8 @@ static const struct candidate {
      FIELD(75)},
 };
 enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
-_Static_assert((int)CANDIDATES <= (int)NVML_FIELDS_MAX, "the plan has room for all candidates");
+_Static_assert(sizeof candidates / sizeof candidates[0] <= NVML_FIELDS_MAX,
+               "the plan has room for all candidates");
 
 /* -- Texts ------------------------------------------------------------------------------------ */
 
@@ -440,8 +440,8 @@ static void find_power_most(struct nvml_gpu *gpu)
     unsigned max_mw = 0;
     gpu->power_most_w = power_unlimited_w;
     if (NVML_CALL(gpu, limit_range, gpu->handle, &min_mw, &max_mw) == NVML_OK && max_mw > 0 &&
-        max_mw * 1e-3 < power_unlimited_w / POWER_FACTOR)
-        gpu->power_most_w = POWER_FACTOR * max_mw * 1e-3;
+        max_mw * 1e-3 < power_unlimited_w / power_factor)
+        gpu->power_most_w = power_factor * max_mw * 1e-3;
 }
 
 static enum wg_code probe(struct nvml_gpu *gpu, struct wg_error *err)
