@@ -94,7 +94,8 @@ struct wg_window_result {
         power_peak_w;   /* the largest sample; of a total: of the sum at one moment. NAN: unknown */
     double idle_share;  /* of the time, without work on the device; NAN: unknown */
     double throttled_s; /* held down by power limit or temperature; NAN: unknown */
-    double coverage;    /* share of the time that the samples speak for, 0..1 */
+    double coverage; /* share of the time that the samples speak for, 0..1: gaps lessen it. What a
+                        sensor never sees between its windows is in energy_error_j */
     double resolution_s; /* update period of the source; of a total the longest; NAN: unknown */
     size_t sample_count;
     uint32_t flags; /* bits of enum wg_window_flag */
@@ -107,8 +108,6 @@ struct wg_meter_opts {
         sample_period_ms; /* 0: 100. From 1 to 60000; counters that wrap are read often enough */
     bool without_edges; /* read nothing but the regular samples: windows are then known to a period
                          */
-    unsigned history_s; /* how long a window may be and still have its edges sharp; 0: 600. Longer
-                           windows keep their counters, and sums instead of samples */
 };
 #define WG_METER_OPTS(...)                                                                         \
     ((struct wg_meter_opts){.size = sizeof(struct wg_meter_opts), __VA_ARGS__})

@@ -20,6 +20,9 @@ static const double LIMIT_FACTOR = 1.5; /* of the largest power limit */
 static const double BRIDGE_S = 0.5;     /* a counter silent for longer, or three periods */
 static const double SILENT_S = 1;       /* the same when no power tells */
 static const double CHANGE_FORGETS = 0.05;
+static const double EARLY_SHARE = 0.5; /* of the mean power, that may step in the first stretches */
+static const double BEND_FACTOR = 1.5; /* fitted to square waves, whose pulses a stretch hides */
+enum { EARLY_POINTS = 8 };
 static const int64_t SLEEP_NS = 200000000, STEP_NS = 50000000;
 
 void wg__account_init(struct wg_account *account, const struct wg_device_info *info,
@@ -109,6 +112,32 @@ static double throttled_since(struct wg_account *account, const struct wg_sample
     return since_s < 0 ? 0 : since_s; /* a count that fell has restarted */
 }
 
+/* What the states and clocks say of the time since the last sample. */
+static void pass_time(const struct wg_account *account, const struct wg_clock_offsets *offsets,
+                      double dt, double counted_s, double *sums)
+{
+    if (account->idle_known) {
+        sums[WG_SIDE_IDLE_KNOWN_S] += dt;
+        sums[WG_SIDE_IDLE_S] += account->is_idle ? dt : 0;
+    }
+    if (!isnan(counted_s)) {
+        sums[WG_SIDE_THROTTLED_KNOWN_S] += dt;
+        sums[WG_SIDE_THROTTLED_S] += fmin(counted_s, dt);
+    } else if (account->throttle_known) {
+        sums[WG_SIDE_THROTTLED_KNOWN_S] += dt;
+        sums[WG_SIDE_THROTTLED_S] += account->is_throttled ? dt : 0;
+    }
+    const int64_t step_ns = offsets->wall_ns - account->offsets.wall_ns;
+    const bool has_stepped = step_ns > STEP_NS || step_ns < -STEP_NS;
+    const bool has_slept = offsets->sleep_ns - account->offsets.sleep_ns > SLEEP_NS;
+    const bool is_gap = account->has_failed || has_slept || dt > account->gap_s;
+    sums[WG_SIDE_SUSPENDED_S] += has_slept ? dt : 0;
+    sums[WG_SIDE_CLOCK_STEP_S] += has_stepped ? dt : 0;
+    sums[WG_SIDE_GAP_S] += is_gap ? dt : 0;
+    sums[WG_SIDE_HUNG_S] += account->has_hung ? dt : 0;
+    sums[WG_SIDE_CAPPED_S] += account->is_capped ? dt : 0;
+}
+
 static void add_sides(struct wg_account *account, const struct wg_sample *sample,
                       const struct wg_clock_offsets *offsets)
 {
@@ -117,27 +146,9 @@ static void add_sides(struct wg_account *account, const struct wg_sample *sample
     point.t_ns = sample->t_ns;
     point.sums[WG_SIDE_SAMPLES] += 1;
     const double counted_s = throttled_since(account, sample);
-    if (last) {
-        const double dt = (double)(sample->t_ns - last->t_ns) * 1e-9;
-        if (account->idle_known) {
-            point.sums[WG_SIDE_IDLE_KNOWN_S] += dt;
-            point.sums[WG_SIDE_IDLE_S] += account->is_idle ? dt : 0;
-        }
-        if (!isnan(counted_s) || account->throttle_known) {
-            point.sums[WG_SIDE_THROTTLED_KNOWN_S] += dt;
-            point.sums[WG_SIDE_THROTTLED_S] +=
-                !isnan(counted_s) ? fmin(counted_s, dt) : (account->is_throttled ? dt : 0);
-        }
-        const int64_t slept_ns = offsets->sleep_ns - account->offsets.sleep_ns;
-        const int64_t step_ns = offsets->wall_ns - account->offsets.wall_ns;
-        const bool has_slept = slept_ns > SLEEP_NS;
-        point.sums[WG_SIDE_SUSPENDED_S] += has_slept ? dt : 0;
-        point.sums[WG_SIDE_CLOCK_STEP_S] += step_ns > STEP_NS || step_ns < -STEP_NS ? dt : 0;
-        point.sums[WG_SIDE_GAP_S] +=
-            account->has_failed || has_slept || dt > account->gap_s ? dt : 0;
-        point.sums[WG_SIDE_HUNG_S] += account->has_hung ? dt : 0;
-        point.sums[WG_SIDE_CAPPED_S] += account->is_capped ? dt : 0;
-    }
+    if (last)
+        pass_time(account, offsets, (double)(sample->t_ns - last->t_ns) * 1e-9, counted_s,
+                  point.sums);
     account->offsets = *offsets;
     account->has_failed = account->has_hung = false;
     take_states(account, sample);
@@ -212,10 +223,17 @@ static void append_counter(struct wg_account *account, uint64_t t_ns, double ene
     const struct wg_line_point *last = wg__line_last(&account->energy);
     const double dt = (double)(t_ns - last->t_ns) * 1e-9;
     const double mean_w = energy_j / dt;
-    const double change_w = account->mean_w > 0 ? mean_w - account->mean_w : 0;
+    /* Of the first stretches nothing is known: they may hold any step. */
+    const bool is_early = account->energy.count < EARLY_POINTS;
+    double change_w = account->mean_w > 0 ? mean_w - account->mean_w : 0;
+    if (is_early)
+        change_w = fmax(fabs(change_w), EARLY_SHARE * mean_w);
     struct stretch stretch = {.t_ns = t_ns, .energy_j = energy_j, .covered_s = dt};
-    stretch.bend_w = sqrt(change_w * change_w + account->change_w2);
-    account->change_w2 += CHANGE_FORGETS * (change_w * change_w - account->change_w2);
+    /* Ticks may hide what readings of power show: a load that changes faster than they come. */
+    stretch.bend_w = sqrt(BEND_FACTOR *
+                          fmax(change_w * change_w + account->change_w2, account->power.change_w2));
+    const double forgets = fmax(CHANGE_FORGETS, 1 / (double)account->energy.count);
+    account->change_w2 += forgets * (change_w * change_w - account->change_w2);
     stretch.error_j = half_ns * 1e-9 * mean_w + account->counter_step_j;
     struct wg_line_point point = next_point(account, &stretch);
     double power_j, variance_j2, seen_s;

@@ -109,7 +109,8 @@ void wg__power_line_add(struct wg_power_line *power, uint64_t t_ns, double power
     const double before_w2 = power->change_w2;
     /* Readings close together (at an edge) change less, and say nothing of the usual distance. */
     if (dt <= power->gap_s && dt >= power->gap_s / 5)
-        power->change_w2 += CHANGE_FORGETS * (change * change - power->change_w2);
+        power->change_w2 += fmax(CHANGE_FORGETS, 1 / (double)power->line.count) *
+                            (change * change - power->change_w2);
     const double step_w = sqrt(change * change + before_w2);
     /* How old the reading is, is known to half a period only. */
     point.error = step_w * power->sensor.update_period_s / 2;

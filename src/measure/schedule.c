@@ -53,7 +53,7 @@ static uint64_t next_regular(const struct wg_schedule *schedule, const struct wg
     double half_ns;
     const uint64_t tick_ns = wg__ticks_nearest(ticks, schedule->regular_ns, &half_ns);
     const uint64_t t_ns = behind(ticks, tick_ns, half_ns);
-    if (t_ns > schedule->last_ns + schedule->period_ns / 2)
+    if (t_ns > schedule->last_regular_ns + schedule->period_ns / 2)
         return t_ns;
     return behind(ticks, wg__ticks_next(ticks, tick_ns, &half_ns), half_ns);
 }
@@ -117,9 +117,9 @@ static uint64_t next_for_edge(const struct wg_schedule *schedule, const struct w
 }
 
 uint64_t wg__schedule_next(const struct wg_schedule *schedule, const struct wg_account *account,
-                           uint64_t edge_ns, uint64_t now_ns, bool *is_edge_out)
+                           uint64_t edge_ns, uint64_t now_ns, enum wg_read_purpose *purpose_out)
 {
-    *is_edge_out = false;
+    *purpose_out = WG_READ_REGULAR;
     if (schedule->last_ns == 0)
         return now_ns;
     const uint64_t regular_ns = next_regular(schedule, account);
@@ -130,14 +130,16 @@ uint64_t wg__schedule_next(const struct wg_schedule *schedule, const struct wg_a
             wish_ns = schedule->last_ns + wg__ticks_search_step_ns(&account->ticks);
         else
             wish_ns = next_cut(schedule, account, regular_ns, now_ns);
-        if (wish_ns != 0 && wish_ns < next_ns)
+        if (wish_ns != 0 && wish_ns < next_ns) {
             next_ns = later(wish_ns, now_ns);
+            *purpose_out = WG_READ_TICK;
+        }
     }
     if (edge_ns != 0 && wg__schedule_wants_edge(schedule, account, now_ns)) {
         const uint64_t wish_ns = next_for_edge(schedule, account, edge_ns, now_ns);
         if (wish_ns != 0 && wish_ns < next_ns) {
             next_ns = wish_ns;
-            *is_edge_out = true;
+            *purpose_out = WG_READ_EDGE;
         }
     }
     return next_ns;
@@ -148,15 +150,19 @@ bool wg__schedule_is_slow(const struct wg_schedule *schedule, uint64_t now_ns)
     return now_ns + schedule->period_ns / 2 >= schedule->slow_ns;
 }
 
-void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, bool was_edge, bool was_slow)
+void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, enum wg_read_purpose purpose,
+                       bool was_slow)
 {
     schedule->last_ns = t_ns;
-    if (was_edge) {
+    if (was_slow)
+        schedule->slow_ns = t_ns + SLOW_NS;
+    if (purpose == WG_READ_EDGE) {
         schedule->edges_left = edges_left(schedule, t_ns) - 1;
         schedule->edges_ns = t_ns;
     }
-    if (was_slow)
-        schedule->slow_ns = t_ns + SLOW_NS;
+    if (purpose != WG_READ_REGULAR)
+        return;
+    schedule->last_regular_ns = t_ns;
     /* The next place of the grid; those that a late read has missed are gone. A read that came a
      * little early (moved to a tick) took its place too. */
     const uint64_t done_ns = t_ns + schedule->period_ns / 2;

@@ -20,12 +20,15 @@
 
 #include "measure/account.h"
 
+enum wg_read_purpose { WG_READ_REGULAR, WG_READ_TICK /* search or cut */, WG_READ_EDGE };
+
 struct wg_schedule {
     uint64_t period_ns;
     bool has_edges;      /* reads for edges are allowed */
     uint64_t regular_ns; /* the next regular read, before it is moved to a tick */
     uint64_t slow_ns;    /* from here on a read asks for everything */
     uint64_t last_ns;    /* of the last read; 0: none yet */
+    uint64_t last_regular_ns;
     double edges_left;
     uint64_t edges_ns; /* when edges_left was brought up to date */
 };
@@ -34,15 +37,16 @@ void wg__schedule_init(struct wg_schedule *schedule, uint64_t period_ns, bool ha
                        uint64_t now_ns);
 
 /* The time of the next read, at least `now_ns`. `edge_ns`: the oldest edge that waits for the
- * energy to be known there; 0: none. `is_edge_out`: it is made for the edge. */
+ * energy to be known there; 0: none. */
 uint64_t wg__schedule_next(const struct wg_schedule *schedule, const struct wg_account *account,
-                           uint64_t edge_ns, uint64_t now_ns, bool *is_edge_out);
+                           uint64_t edge_ns, uint64_t now_ns, enum wg_read_purpose *purpose_out);
 
 /* Whether the read at `now_ns` asks for everything, else only for power, energy and throttling. */
 bool wg__schedule_is_slow(const struct wg_schedule *schedule, uint64_t now_ns);
 
 /* A read was made at `t_ns`. */
-void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, bool was_edge, bool was_slow);
+void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, enum wg_read_purpose purpose,
+                       bool was_slow);
 
 /* Whether an edge now would make the device be read: else nobody need be woken for it. */
 bool wg__schedule_wants_edge(const struct wg_schedule *schedule, const struct wg_account *account,

@@ -20,7 +20,7 @@
 
 static const double FLOOR_NS = 60e3;      /* the interval is never held narrower than +- this */
 static const double DRIFT = 30e-6;        /* of a period, each period */
-static const double NOMINAL_ERROR = 0.02; /* of a declared period */
+static const double NOMINAL_ERROR = 0.01; /* of a declared period */
 static const double CONTINUOUS_NS = 2.5e6;
 static const double SEARCH_STEP_NS = 2e6;
 static const double SEARCH_LIMIT_NS = 300e6;
@@ -232,6 +232,32 @@ static void narrow(struct wg_ticks *ticks, uint64_t base_ns, double low, double 
         learn_jitter(ticks);
 }
 
+enum evidence { SAYS_NOTHING, CUTS, CONTRADICTS };
+
+/* What a pair says of the tick that lies in [-half, half]; both reads are given from its middle.
+ * Cuts [low, high]. */
+static enum evidence weigh(double before, double after, bool has_changed, double slack,
+                           double period_ns, double half, double *low, double *high)
+{
+    if (has_changed) {
+        if (before <= half - period_ns - slack)
+            return SAYS_NOTHING; /* more than one tick may lie between them */
+        if (before >= half + slack || after + slack <= -half)
+            return CONTRADICTS;
+        *low = fmax(*low, before - slack);
+        *high = fmin(*high, after + slack);
+    } else if (before <= -half) {
+        if (after >= half + slack)
+            return CONTRADICTS;
+        *low = fmax(*low, after - slack);
+    } else if (before < half && after >= half) {
+        *high = fmin(*high, before + slack);
+    } else {
+        return SAYS_NOTHING;
+    }
+    return *high > *low ? CUTS : CONTRADICTS;
+}
+
 void wg__ticks_observe(struct wg_ticks *ticks, uint64_t before_ns, uint64_t after_ns,
                        bool has_changed, uint64_t slack_ns)
 {
@@ -242,36 +268,17 @@ void wg__ticks_observe(struct wg_ticks *ticks, uint64_t before_ns, uint64_t afte
     /* The tick that this pair speaks of: the one nearest to its later read. */
     double half;
     const uint64_t tick_ns = wg__ticks_nearest(ticks, after_ns, &half);
-    const double n = round((double)(int64_t)(tick_ns - ticks->tick_ns) / ticks->period_ns);
     if (half > 0.4 * ticks->period_ns) {
         search_again(ticks);
         return;
     }
-    const double slack = (double)slack_ns;
-    const double before = (double)(int64_t)(before_ns - tick_ns);
-    const double after = (double)(int64_t)(after_ns - tick_ns);
     double low = -half, high = half;
-    if (has_changed && before > half - ticks->period_ns - slack) {
-        /* Exactly one tick can lie between them, and one does. */
-        if (before >= half + slack || after + slack <= low) {
-            miss(ticks);
-            return;
-        }
-        low = fmax(low, before - slack);
-        high = fmin(high, after + slack);
-    } else if (!has_changed && before <= low) {
-        if (after >= half + slack) {
-            miss(ticks);
-            return;
-        }
-        low = fmax(low, after - slack);
-    } else if (!has_changed && before < high && after >= high) {
-        high = fmin(high, before + slack);
-    } else {
-        return;
-    }
-    if (high <= low)
+    const enum evidence evidence =
+        weigh((double)(int64_t)(before_ns - tick_ns), (double)(int64_t)(after_ns - tick_ns),
+              has_changed, (double)slack_ns, ticks->period_ns, half, &low, &high);
+    if (evidence == CONTRADICTS)
         miss(ticks);
-    else if (n != 0 || low > -half || high < half)
+    else if (evidence == CUTS && (tick_ns > ticks->tick_ns + (uint64_t)(ticks->period_ns / 2) ||
+                                  low > -half || high < half))
         narrow(ticks, tick_ns, low, high);
 }

@@ -161,13 +161,13 @@ static inline void synthetic_start(struct synthetic *device)
     wg__schedule_init(&device->schedule, period_ns, true, device->now_ns);
 }
 
-static inline void synthetic_read(struct synthetic *device, bool is_edge)
+static inline void synthetic_read(struct synthetic *device, enum wg_read_purpose purpose)
 {
     struct wg_sample sample = {.t_ns = device->now_ns, .span_ns = 20000};
     const double t_s = synthetic_s(device->now_ns);
     device->reads++;
-    device->edge_reads += is_edge;
-    wg__schedule_done(&device->schedule, device->now_ns, is_edge, false);
+    device->edge_reads += purpose == WG_READ_EDGE;
+    wg__schedule_done(&device->schedule, device->now_ns, purpose, false);
     if (synthetic_within(t_s, device->fail_from_s, device->fail_until_s)) {
         wg__account_fail(&device->account, false);
         return;
@@ -224,16 +224,16 @@ static inline void synthetic_run(struct synthetic *device, struct synthetic_wind
     while (device->now_ns < until_ns) {
         uint64_t event_ns;
         const uint64_t edge_ns = synthetic_marks(device, windows, count, &event_ns);
-        bool is_edge;
+        enum wg_read_purpose purpose;
         const uint64_t wish_ns = wg__schedule_next(&device->schedule, &device->account, edge_ns,
-                                                   device->now_ns, &is_edge);
+                                                   device->now_ns, &purpose);
         if (event_ns < wish_ns && wish_ns > device->now_ns) {
             device->now_ns = event_ns; /* a window begins or ends: the sampler wakes */
             continue;
         }
         device->now_ns =
             wish_ns + (uint64_t)(device->latency_s * 1e9 * (0.5 + wg__rng_uniform(&device->rng)));
-        synthetic_read(device, is_edge);
+        synthetic_read(device, purpose);
     }
     uint64_t event_ns;
     (void)synthetic_marks(device, windows, count, &event_ns);

@@ -205,7 +205,7 @@ static void windows_below_the_resolution_say_so_and_still_estimate(void **state)
         const struct wg_window_result result = result_of(&windows[i]);
         assert_true((result.flags & WG_WINDOW_BELOW_RESOLUTION) != 0);
         check_close(result.energy_j, 0.5, 0.02);
-        assert_true(result.resolution_s > 0.0999);
+        assert_true(result.resolution_s > 0.0995);
     }
     free(device);
 }

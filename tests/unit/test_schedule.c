@@ -27,12 +27,12 @@ static void keeps_to_the_grid_without_drift(void **state)
     wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
     uint64_t now_ns = START_NS;
     for (uint64_t i = 0; i < 1000; i++) {
-        bool is_edge;
-        now_ns = wg__schedule_next(&schedule, &account, 0, now_ns, &is_edge);
+        enum wg_read_purpose purpose;
+        now_ns = wg__schedule_next(&schedule, &account, 0, now_ns, &purpose);
         assert_int_equal(now_ns, START_NS + i * PERIOD_NS);
-        assert_false(is_edge);
+        assert_int_equal(purpose, WG_READ_REGULAR);
         now_ns += 1000 * (i % 900); /* woken late, always by another amount */
-        wg__schedule_done(&schedule, now_ns, false, false);
+        wg__schedule_done(&schedule, now_ns, WG_READ_REGULAR, false);
     }
 }
 
@@ -42,12 +42,12 @@ static void does_not_catch_up_after_a_stall(void **state)
     account_init(&account);
     struct wg_schedule schedule;
     wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
-    wg__schedule_done(&schedule, START_NS, false, false);
-    bool is_edge;
+    wg__schedule_done(&schedule, START_NS, WG_READ_REGULAR, false);
+    enum wg_read_purpose purpose;
     const uint64_t late_ns = START_NS + 12 * PERIOD_NS + 30000000;
-    assert_int_equal(wg__schedule_next(&schedule, &account, 0, late_ns, &is_edge), late_ns);
-    wg__schedule_done(&schedule, late_ns, false, false);
-    assert_int_equal(wg__schedule_next(&schedule, &account, 0, late_ns, &is_edge),
+    assert_int_equal(wg__schedule_next(&schedule, &account, 0, late_ns, &purpose), late_ns);
+    wg__schedule_done(&schedule, late_ns, WG_READ_REGULAR, false);
+    assert_int_equal(wg__schedule_next(&schedule, &account, 0, late_ns, &purpose),
                      START_NS + 13 * PERIOD_NS);
 }
 
@@ -63,7 +63,7 @@ static void asks_for_everything_once_a_second(void **state)
         const bool is_slow = wg__schedule_is_slow(&schedule, now_ns);
         assert_true(i > 0 || is_slow);
         slow += is_slow;
-        wg__schedule_done(&schedule, now_ns, false, is_slow);
+        wg__schedule_done(&schedule, now_ns, WG_READ_REGULAR, is_slow);
     }
     assert_int_equal(slow, 10);
 }
@@ -74,16 +74,17 @@ static void an_edge_is_read_at_once_until_its_budget_is_spent(void **state)
     account_init(&account);
     struct wg_schedule schedule;
     wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
-    wg__schedule_done(&schedule, START_NS, false, false);
+    wg__schedule_done(&schedule, START_NS, WG_READ_REGULAR, false);
     uint64_t now_ns = START_NS + 1000000;
     unsigned edges = 0;
     for (unsigned i = 0; i < 1000; i++) {
-        bool is_edge;
-        const uint64_t next_ns = wg__schedule_next(&schedule, &account, now_ns, now_ns, &is_edge);
-        assert_int_equal(is_edge, wg__schedule_wants_edge(&schedule, &account, now_ns));
-        if (is_edge) {
+        enum wg_read_purpose purpose;
+        const uint64_t next_ns = wg__schedule_next(&schedule, &account, now_ns, now_ns, &purpose);
+        assert_int_equal(purpose == WG_READ_EDGE,
+                         wg__schedule_wants_edge(&schedule, &account, now_ns));
+        if (purpose == WG_READ_EDGE) {
             assert_true(next_ns <= now_ns + 1000000);
-            wg__schedule_done(&schedule, now_ns, true, false);
+            wg__schedule_done(&schedule, now_ns, WG_READ_EDGE, false);
             edges++;
         }
         now_ns += 50000;
@@ -97,11 +98,11 @@ static void without_edges_there_is_only_the_grid(void **state)
     account_init(&account);
     struct wg_schedule schedule;
     wg__schedule_init(&schedule, PERIOD_NS, false, START_NS);
-    wg__schedule_done(&schedule, START_NS, false, false);
-    bool is_edge;
-    assert_int_equal(wg__schedule_next(&schedule, &account, START_NS + 5, START_NS + 9, &is_edge),
+    wg__schedule_done(&schedule, START_NS, WG_READ_REGULAR, false);
+    enum wg_read_purpose purpose;
+    assert_int_equal(wg__schedule_next(&schedule, &account, START_NS + 5, START_NS + 9, &purpose),
                      START_NS + PERIOD_NS);
-    assert_false(is_edge);
+    assert_int_equal(purpose, WG_READ_REGULAR);
 }
 
 int main(void)
