@@ -11,9 +11,22 @@
 
 #include <time.h>
 
-uint64_t wg__clock_ns(void)
+static uint64_t read_ns(clockid_t id)
 {
     struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(id, &now);
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+uint64_t wg__clock_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+void wg__clock_offsets(int64_t *sleep_ns_out, int64_t *wall_ns_out)
+{
+    const uint64_t monotonic_ns = read_ns(CLOCK_MONOTONIC);
+    const uint64_t boot_ns = read_ns(CLOCK_BOOTTIME);
+    *sleep_ns_out = (int64_t)(boot_ns - monotonic_ns);
+    *wall_ns_out = (int64_t)(read_ns(CLOCK_REALTIME) - boot_ns);
 }

@@ -12,4 +12,9 @@
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t wg__clock_ns(void);
 
+/* The other clocks beside it: how long the machine has slept since it started (CLOCK_BOOTTIME less
+ * CLOCK_MONOTONIC), and where the wall clock stands (CLOCK_REALTIME less CLOCK_BOOTTIME: it jumps
+ * when somebody sets the date). */
+void wg__clock_offsets(int64_t *sleep_ns_out, int64_t *wall_ns_out);
+
 #endif

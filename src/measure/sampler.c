@@ -133,19 +133,6 @@ static void keep_peaks(struct wg_track *track, uint64_t t_ns)
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
-static struct wg_clock_offsets clock_offsets(void)
-{
-    struct timespec mono = {0}, boot = {0}, wall = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &mono);
-    (void)clock_gettime(CLOCK_BOOTTIME, &boot);
-    (void)clock_gettime(CLOCK_REALTIME, &wall);
-    const int64_t second = (int64_t)SECOND_NS;
-    return (struct wg_clock_offsets){
-        .sleep_ns = (boot.tv_sec - mono.tv_sec) * second + boot.tv_nsec - mono.tv_nsec,
-        .wall_ns = (wall.tv_sec - boot.tv_sec) * second + wall.tv_nsec - boot.tv_nsec,
-    };
-}
-
 static uint32_t wanted_of(const struct wg_track *track, bool is_slow)
 {
     const uint32_t fast = 1U << WG_METRIC_ENERGY_J | 1U << WG_METRIC_THROTTLED_POWER_S |
@@ -175,7 +162,8 @@ static void keep_latest(struct wg_track *track, const struct wg_sample *sample, 
 
 static void take_sample(struct wg_track *track, const struct wg_sample *sample, bool is_slow)
 {
-    const struct wg_clock_offsets offsets = clock_offsets();
+    struct wg_clock_offsets offsets;
+    wg__clock_offsets(&offsets.sleep_ns, &offsets.wall_ns);
     wg__account_add(&track->account, sample, &offsets);
     keep_latest(track, sample, is_slow);
     track->failures = 0;

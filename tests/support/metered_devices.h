@@ -26,8 +26,10 @@ struct fake_device {
     double low_w, high_w; /* alternating each `half_ns` */
     uint64_t half_ns;     /* 0: always low_w */
     atomic_int fault;     /* a code to fail with; 0: none */
-    atomic_bool hangs;    /* reads block while this is set */
-    atomic_uint hanging;  /* reads that block now */
+    pthread_mutex_t lock; /* of the next three */
+    pthread_cond_t changed;
+    bool hangs;       /* reads block while this is set */
+    unsigned hanging; /* reads under way */
     atomic_size_t reads, slow_reads;
 };
 
@@ -104,13 +106,14 @@ static inline enum wg_code fake_read(struct wg_device *device, uint32_t wanted,
     if ((wanted >> WG_METRIC_UTILIZATION & 1U) != 0)
         (void)atomic_fetch_add(&fake->slow_reads, 1);
     atomic_store(&device->call, "fakeRead");
-    if (atomic_load(&fake->hangs)) {
-        (void)atomic_fetch_add(&fake->hanging, 1);
-        const struct timespec nap = {.tv_nsec = 1000000};
-        while (atomic_load(&fake->hangs))
-            (void)nanosleep(&nap, NULL);
-        (void)atomic_fetch_sub(&fake->hanging, 1);
-    }
+    (void)pthread_mutex_lock(&fake->lock);
+    fake->hanging++;
+    (void)pthread_cond_broadcast(&fake->changed);
+    while (fake->hangs)
+        (void)pthread_cond_wait(&fake->changed, &fake->lock);
+    fake->hanging--;
+    (void)pthread_cond_broadcast(&fake->changed);
+    (void)pthread_mutex_unlock(&fake->lock);
     atomic_store(&device->call, NULL);
     const int fault = atomic_load(&fake->fault);
     if (fault != 0)
@@ -184,6 +187,18 @@ static inline enum wg_code fake_open(const struct wg_backend_config *config,
 static const struct wg_backend fake_backend = {.name = "fake", .open = fake_open};
 static const struct wg_backend *const fake_backends[] = {&fake_backend, NULL};
 
+/* Makes reads block from now on and waits for the first that does; or lets them go and waits until
+ * none is under way. */
+static inline void fake_hang(struct fake_device *fake, bool hangs)
+{
+    (void)pthread_mutex_lock(&fake->lock);
+    fake->hangs = hangs;
+    (void)pthread_cond_broadcast(&fake->changed);
+    while ((fake->hanging > 0) != hangs)
+        (void)pthread_cond_wait(&fake->changed, &fake->lock);
+    (void)pthread_mutex_unlock(&fake->lock);
+}
+
 static inline void fake_world_init(struct fake_world *world, size_t count,
                                    uint64_t counter_period_ns)
 {
@@ -192,6 +207,8 @@ static inline void fake_world_init(struct fake_world *world, size_t count,
     world->start_ns = wg__clock_ns() - 10000000000U;
     for (size_t i = 0; i < count; i++) {
         world->devices[i].counter_period_ns = counter_period_ns;
+        (void)pthread_mutex_init(&world->devices[i].lock, NULL);
+        (void)pthread_cond_init(&world->devices[i].changed, NULL);
         world->devices[i].has_power = true;
         world->devices[i].low_w = 100;
         world->devices[i].high_w = 100;
