@@ -9,14 +9,14 @@
 #include "vgpu/nvml_functions.h"
 #include "vgpu/state.h"
 
-_Static_assert((int)VGPU_FN_COUNT <= (int)VGPU_FUNCTIONS_MAX,
-               "the counters have room for every function");
-
 static const char *const names[] = {
 #define X(kind, since, name) #name,
     VGPU_NVML_FUNCTIONS(X)
 #undef X
 };
+
+_Static_assert(sizeof names / sizeof names[0] <= VGPU_FUNCTIONS_MAX,
+               "the counters have room for every function");
 
 const char *vgpu_function_name(unsigned function)
 {

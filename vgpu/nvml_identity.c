@@ -10,6 +10,7 @@
  */
 #include "vgpu/nvml_library.h"
 
+#include <stdio.h>
 #include <string.h>
 
 VGPU_NVML(nvmlSystemGetDriverVersion, char *out, unsigned size)
@@ -189,12 +190,9 @@ VGPU_NVML(nvmlDeviceGetName, nvml_device device, char *out, unsigned size)
     const struct vgpu_model *model = &call.gpu->model;
     if (call.mig_index < 0)
         return vgpu_put_text(out, size, model->name);
-    char name[VGPU_TEXT_MAX + 40] = "";
-    const size_t length = strlen(model->name);
-    memcpy(name, model->name, length);
-    memcpy(name + length, " MIG ", 5);
-    memcpy(name + length + 5, model->mig_profiles[call.mig_index],
-           strnlen(model->mig_profiles[call.mig_index], 31));
+    char name[VGPU_TEXT_MAX + 40];
+    (void)snprintf(name, sizeof name, "%s MIG %s", model->name,
+                   model->mig_profiles[call.mig_index]);
     return vgpu_put_text(out, size, name);
 }
 

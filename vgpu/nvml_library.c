@@ -29,12 +29,11 @@ static struct {
     _Atomic(struct vgpu_machine *) current; /* NULL: not initialized */
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-static const char handles[VGPU_GPUS_MAX][1 + VGPU_MIG_MAX];
+static char handles[VGPU_GPUS_MAX][1 + VGPU_MIG_MAX];
 
 nvml_device vgpu_handle(int gpu_index, int mig_index)
 {
-    const uintptr_t address = (uintptr_t)&handles[gpu_index][1 + mig_index];
-    return (nvml_device)address;
+    return (nvml_device)(void *)&handles[gpu_index][1 + mig_index];
 }
 
 bool vgpu_handle_find(const struct vgpu_machine *machine, nvml_device device, int *gpu_index,

@@ -13,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/nvml_abi.h"
 #include "support/check.h"
@@ -29,16 +30,21 @@ static inline void *nvml_library_open(const char *folder)
     return library;
 }
 
-static inline void *nvml_symbol(void *library, const char *name)
+typedef void (*nvml_any_function)(void); /* to be cast to what it is */
+
+static inline nvml_any_function nvml_symbol(void *library, const char *name)
 {
     void *symbol = dlsym(library, name);
     if (symbol == NULL)
         fail_msg("the library has no %s", name);
-    return symbol;
+    nvml_any_function function =
+        NULL; /* C has no cast from data to code; POSIX has the same bits */
+    memcpy(&function, &symbol, sizeof function);
+    return function;
 }
 
 /* Declares a pointer of the function's name. */
 #define NVML_FUNCTION(library, name, ...)                                                          \
-    int (*name)(__VA_ARGS__) = (int (*)(__VA_ARGS__))(uintptr_t)nvml_symbol(library, #name)
+    int (*name)(__VA_ARGS__) = (int (*)(__VA_ARGS__))nvml_symbol(library, #name)
 
 #endif

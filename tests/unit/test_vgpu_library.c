@@ -33,7 +33,7 @@ static struct vgpu_stage stage;
 
 static any_function find(size_t i)
 {
-    return (any_function)(uintptr_t)nvml_symbol(library, functions[i].name);
+    return (any_function)nvml_symbol(library, functions[i].name);
 }
 
 static bool is_named(size_t i, const char *prefix)
@@ -156,8 +156,7 @@ static void every_code_can_come_from_every_function(void **state)
 static void codes_have_texts(void **state)
 {
     (void)state;
-    const char *(*text)(int) =
-        (const char *(*)(int))(uintptr_t)nvml_symbol(library, "nvmlErrorString");
+    const char *(*text)(int) = (const char *(*)(int))nvml_symbol(library, "nvmlErrorString");
     for (int code = 0; code <= NVML_E_RESET_TYPE_NOT_SUPPORTED; code++) {
         assert_non_null(text(code));
         assert_string_not_equal(text(code), "Unknown Error");

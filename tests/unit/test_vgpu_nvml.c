@@ -394,7 +394,7 @@ static void application_clocks_are_deprecated(void **state)
 static void expect_processes(const char *name, size_t size)
 {
     int (*processes)(nvml_device, unsigned *, void *) =
-        (int (*)(nvml_device, unsigned *, void *))(uintptr_t)nvml_symbol(library, name);
+        (int (*)(nvml_device, unsigned *, void *))nvml_symbol(library, name);
     unsigned char bytes[64];
     memset(bytes, 0x5a, sizeof bytes);
     unsigned count = 0;

@@ -148,7 +148,8 @@ static void the_counter_is_the_true_energy_in_whole_millijoules_at_its_tick(void
     uint64_t last_mj = 0;
     for (int ms = 0; ms < 1000; ms++) {
         const uint64_t counted_mj = vgpu_counter_mj(gpu, after(&stage, 0.001 * ms));
-        const double tick_s = 0.02 * (ms / 20);
+        const int tick = ms / 20;
+        const double tick_s = 0.02 * tick;
         check_close_abs((double)counted_mj,
                         1e3 * (before_j + wave_energy_j(0.013, 0.024, tick_s)) - 0.5, 0.0, 0.51);
         assert_true(counted_mj >= last_mj);
@@ -189,7 +190,8 @@ static void a_limit_binds_within_one_step_of_the_clock(void **state)
     struct vgpu_gpu *gpu = &stage.machine->gpus[0];
     vgpu_stage_load(&stage, 0, 1.0, 1.0);
     assert_int_equal(gpu->reasons, 0);
-    for (double limit_w = 150.0; limit_w < 500.0; limit_w += 7.0) {
+    for (int n = 0; n < 50; n++) {
+        const double limit_w = 150.0 + 7.0 * n;
         set_limit_at_hand(gpu, limit_w);
         assert_true(gpu->power_w <= limit_w);
         assert_true(vgpu_power_w(&gpu->model, gpu->clock_hz + 100e6, 1.0, 1.0) > limit_w);
