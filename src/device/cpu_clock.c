@@ -65,7 +65,11 @@ enum wg_code wg__cpu_clock_open(struct wg_cpu_clock *clock, const char *root, un
     if (kept == NULL)
         return wg__fail(err, WG_ENOMEM, "cpufreq: out of memory");
     const size_t kept_count = filter(root, package, die, paths, names, count, kept);
-    const size_t used = kept_count < WG_CPU_CLOCK_FILES ? kept_count : WG_CPU_CLOCK_FILES;
+    if (kept_count == 0)
+        return WG_OK;
+    size_t used = WG_CPU_CLOCK_FILES;
+    if (kept_count < used)
+        used = kept_count;
     for (size_t i = 0; i < used; i++) {
         const char *name = kept[i * kept_count / used];
         const char *policy = wg__sysfs_path(paths, CPU_FOLDER "/cpufreq/%s", name);

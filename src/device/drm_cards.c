@@ -170,7 +170,7 @@ enum wg_code wg__drm_cards(const char *root, uint64_t vendor, struct wg_arena *a
     if (cards == NULL)
         return fail_memory(err);
     size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; folders != NULL && i < count; i++) {
         uint64_t card_vendor = 0;
         if (read_card(root, folders[i], arena, &card_vendor, &cards[kept]) && card_vendor == vendor)
             kept++;
@@ -190,7 +190,7 @@ enum wg_code wg__drm_card_find(const char *root, const char *pci, struct wg_aren
     if (code != WG_OK)
         return code;
     *out = NULL;
-    for (size_t i = 0; i < count && *out == NULL; i++) {
+    for (size_t i = 0; folders != NULL && i < count && *out == NULL; i++) {
         uint64_t vendor = 0;
         struct wg_drm_card card;
         if (read_card(root, folders[i], arena, &vendor, &card) && strcmp(card.pci, pci) == 0)

@@ -52,10 +52,13 @@ static enum wg_code load(struct wg_rocm_smi *smi, const char *name, struct calls
         {"rsmi_shut_down", &smi->shut_down},
         {"rsmi_dev_energy_count_get", &smi->energy},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    const char *missing = NULL;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && missing == NULL; i++) {
         if (!resolve(smi->library, wanted[i].symbol, wanted[i].target))
-            return wg__fail(err, WG_ENOENT, "%s lacks %s", name, wanted[i].symbol);
+            missing = wanted[i].symbol;
     }
+    if (missing != NULL)
+        return wg__fail(err, WG_ENOENT, "%s lacks %s", name, missing);
     return WG_OK;
 }
 
@@ -89,10 +92,12 @@ enum wg_code wg__rocm_smi_open(struct wg_rocm_smi *smi, const char *library, con
     *smi = (struct wg_rocm_smi){.library = NULL};
     struct calls calls = {.init = NULL};
     enum wg_code code = load(smi, library, &calls, err);
-    const int status = code == WG_OK ? calls.init(0) : SUCCESS;
+    const bool is_loaded = code == WG_OK && calls.init != NULL && calls.count != NULL &&
+                           calls.address != NULL && smi->shut_down != NULL;
+    const int status = is_loaded ? calls.init(0) : SUCCESS;
     if (status != SUCCESS)
         code = wg__fail(err, WG_EIO, "rsmi_init: status %d", status);
-    if (code != WG_OK) {
+    if (!is_loaded || status != SUCCESS) {
         if (smi->library != NULL)
             (void)dlclose(smi->library);
         smi->library = NULL;
@@ -106,7 +111,7 @@ enum wg_code wg__rocm_smi_open(struct wg_rocm_smi *smi, const char *library, con
 
 void wg__rocm_smi_close(struct wg_rocm_smi *smi)
 {
-    if (smi == NULL || smi->library == NULL)
+    if (smi == NULL || smi->library == NULL || smi->shut_down == NULL)
         return;
     (void)smi->shut_down();
     (void)dlclose(smi->library);
@@ -115,7 +120,7 @@ void wg__rocm_smi_close(struct wg_rocm_smi *smi)
 
 enum wg_code wg__rocm_smi_energy(const struct wg_rocm_smi *smi, double *out_j, struct wg_error *err)
 {
-    if (smi->library == NULL)
+    if (smi->library == NULL || smi->energy == NULL)
         return wg__fail(err, WG_ESTATE, "rsmi_dev_energy_count_get: the library is closed");
     uint64_t counter = 0;
     float resolution_uj = 0.0F;

@@ -30,13 +30,8 @@ enum { NUMBER_MAX = 64 /* the longest text of a number */ };
 /* root + path in `out`; false when it does not fit. */
 static bool join(char out[static WG_SYSFS_PATH_MAX], const char *root, const char *path)
 {
-    const size_t head = strlen(root);
-    const size_t tail = strlen(path);
-    if (head >= WG_SYSFS_PATH_MAX || tail >= WG_SYSFS_PATH_MAX - head)
-        return false;
-    memcpy(out, root, head);
-    memcpy(out + head, path, tail + 1);
-    return true;
+    const int length = snprintf(out, WG_SYSFS_PATH_MAX, "%s%s", root, path);
+    return length >= 0 && length < WG_SYSFS_PATH_MAX;
 }
 
 static enum wg_code fail_long(const char *path, struct wg_error *err)

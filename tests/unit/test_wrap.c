@@ -7,12 +7,12 @@
 #include "base/rng.h"
 #include "support/check.h"
 
-enum { KILO = 1000, MEGA = 1000000 };
-
+static const uint64_t KILO = 1000;
+static const uint64_t MEGA = 1000000;
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 static const uint64_t SERVER_RANGE_UJ = UINT64_C(262143328850);
 static const uint64_t CLIENT_RANGE_UJ = UINT64_C(65532610987);
-static const double MOST_UW = 2000.0 * MEGA;
+static const double MOST_UW = 2e9; /* 2 kW */
 
 static void a_wrap_adds_what_was_left_and_what_came_after(void **state)
 {
@@ -51,11 +51,11 @@ static void without_a_range_a_step_back_is_dropped_and_the_total_never_falls(voi
     (void)state; /* field report 1: max_energy_range_uj cannot be read, 4e9 is followed by 1e4 */
     struct wg_wrap counter;
     wg__wrap_init(&counter, 0, MOST_UW);
-    assert_true(wg__wrap_add(&counter, 4 * (uint64_t)MEGA * KILO, 0));
+    assert_true(wg__wrap_add(&counter, 4 * MEGA * KILO, 0));
     assert_false(wg__wrap_add(&counter, 10 * KILO, SECOND_NS));
-    assert_true(counter.total == 4 * (uint64_t)MEGA * KILO);
+    assert_true(counter.total == 4 * MEGA * KILO);
     assert_true(wg__wrap_add(&counter, 10 * KILO + 50 * MEGA, 2 * SECOND_NS));
-    assert_true(counter.total == 4 * (uint64_t)MEGA * KILO + 50 * MEGA);
+    assert_true(counter.total == 4 * MEGA * KILO + 50 * MEGA);
     check_close_abs(wg__wrap_period_s(&counter), 0.0, 0.0, 0.0);
 }
 
@@ -64,20 +64,20 @@ static void a_step_that_no_power_explains_is_a_reset(void **state)
     (void)state;
     struct wg_wrap counter;
     wg__wrap_init(&counter, SERVER_RANGE_UJ, MOST_UW);
-    assert_true(wg__wrap_add(&counter, 1000 * (uint64_t)MEGA, 0));
+    assert_true(wg__wrap_add(&counter, 1000 * MEGA, 0));
     /* Back to 0: as a wrap that would be 261 kJ in a second. */
     assert_false(wg__wrap_add(&counter, 0, SECOND_NS));
-    assert_true(counter.total == 1000 * (uint64_t)MEGA);
+    assert_true(counter.total == 1000 * MEGA);
     assert_true(wg__wrap_add(&counter, 300 * MEGA, 2 * SECOND_NS));
-    assert_true(counter.total == 1300 * (uint64_t)MEGA);
+    assert_true(counter.total == 1300 * MEGA);
     /* Forward just as well: field report 73, where 260 kW were reported. */
-    assert_false(wg__wrap_add(&counter, 260000 * (uint64_t)MEGA, 3 * SECOND_NS));
-    assert_true(counter.total == 1300 * (uint64_t)MEGA);
+    assert_false(wg__wrap_add(&counter, 260000 * MEGA, 3 * SECOND_NS));
+    assert_true(counter.total == 1300 * MEGA);
     /* A value beyond the range is nonsense, and what follows it is no wrap. */
     assert_false(wg__wrap_add(&counter, SERVER_RANGE_UJ + 1, 4 * SECOND_NS));
     assert_false(wg__wrap_add(&counter, 5, 5 * SECOND_NS));
     assert_true(wg__wrap_add(&counter, 6, 6 * SECOND_NS));
-    assert_true(counter.total == 1300 * (uint64_t)MEGA + 1);
+    assert_true(counter.total == 1300 * MEGA + 1);
 }
 
 static void two_reads_around_one_tick_of_the_register_are_believed(void **state)
@@ -96,12 +96,12 @@ static void a_day_at_400_watts_is_exact_when_read_each_minute(void **state)
     struct wg_wrap counter;
     wg__wrap_init(&counter, SERVER_RANGE_UJ, MOST_UW);
     check_close(wg__wrap_period_s(&counter), 131.07, 1e-3);
-    const uint64_t day_s = 24 * 3600;
+    const uint64_t day_s = 86400;
     for (uint64_t second = 0; second <= day_s; second += 60) {
-        const uint64_t energy_uj = 400 * (uint64_t)MEGA * second;
+        const uint64_t energy_uj = 400 * MEGA * second;
         assert_true(wg__wrap_add(&counter, energy_uj % SERVER_RANGE_UJ, second * SECOND_NS));
     }
-    assert_true(counter.total == 400 * (uint64_t)MEGA * day_s);
+    assert_true(counter.total == 400 * MEGA * day_s);
 }
 
 static void reads_too_far_apart_are_refused_and_never_counted_short(void **state)
@@ -111,7 +111,7 @@ static void reads_too_far_apart_are_refused_and_never_counted_short(void **state
     wg__wrap_init(&counter, CLIENT_RANGE_UJ, MOST_UW);
     uint64_t refused = 0;
     for (uint64_t second = 0; second <= 86400; second += 600) {
-        const uint64_t energy_uj = 400 * (uint64_t)MEGA * second;
+        const uint64_t energy_uj = 400 * MEGA * second;
         refused += !wg__wrap_add(&counter, energy_uj % CLIENT_RANGE_UJ, second * SECOND_NS);
     }
     assert_int_equal(refused, 144);
