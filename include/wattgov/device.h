@@ -135,7 +135,7 @@ struct wg_device_info {
     const char *label; /* short and unique here: "gpu0", "cpu1", "dram0", "VDD_IN" */
     const char *id;    /* lasting: UUID, else PCI address, else backend and name */
     const char *name;  /* "NVIDIA A100-SXM4-80GB" */
-    const char *backend;      /* "nvml", "amdgpu", "jetson", "rapl", "replay" */
+    const char *backend;      /* "nvml", "amdgpu", "intel", "jetson", "rapl", "replay" */
     const char *uuid;         /* NULL: none */
     const char *pci;          /* "0000:1a:00.0"; NULL: none */
     const char *driver;       /* version; NULL: unknown */

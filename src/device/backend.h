@@ -123,6 +123,7 @@ extern const struct wg_backend *const wg__backends_replay[];
 
 extern const struct wg_backend wg__backend_nvml;   /* nvml.c */
 extern const struct wg_backend wg__backend_amdgpu; /* amdgpu.c */
+extern const struct wg_backend wg__backend_intel;  /* intel.c */
 extern const struct wg_backend wg__backend_jetson; /* jetson.c */
 extern const struct wg_backend wg__backend_rapl;   /* rapl.c */
 extern const struct wg_backend wg__backend_replay; /* replay.c; the only one with replay_path */

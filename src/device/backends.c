@@ -14,6 +14,7 @@
 const struct wg_backend *const wg__backends[] = {
     &wg__backend_nvml,
     &wg__backend_amdgpu,
+    &wg__backend_intel,
     &wg__backend_jetson,
     &wg__backend_rapl,
     NULL,
