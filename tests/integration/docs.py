@@ -125,6 +125,45 @@ class Agreement(unittest.TestCase):
             self.assertEqual(read("README.md").count(f"<!-- results of bench/training_results.py: {end} -->"), 1)
 
 
+class FieldReports(unittest.TestCase):
+    COUNT = 84
+
+    def setUp(self):
+        rows = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", read("docs/field-reports.md"),
+                          flags=re.MULTILINE)
+        self.numbers = [int(row[0]) for row in rows]
+        self.answers = {int(row[0]): row[3] for row in rows}
+
+    def test_each_report_stands_once(self):
+        self.assertEqual(self.numbers, list(range(1, self.COUNT + 1)))
+
+    def test_each_report_has_tests_that_exist_or_a_reason(self):
+        for number, answer in self.answers.items():
+            if re.match(r"not: \w", answer):
+                continue
+            files = answer.split("; ")
+            for one in files:
+                match = re.fullmatch(r"`(tests/[\w./]+)`: (`\w+`(?:, `\w+`)*)", one)
+                self.assertIsNotNone(match, f"row {number}: {one}")
+                text = read(match.group(1))
+                for name in re.findall(r"\w+", match.group(2)):
+                    self.assertRegex(text, rf"\b{name}\(", f"row {number}: {match.group(1)}")
+
+    def test_reports_that_tests_name_are_not_left_out(self):
+        found = 0
+        for folder, _, names in os.walk(os.path.join(ROOT, "tests")):
+            for name in sorted(names):
+                # Those of the virtual GPU show that it can play a report, not that wattgov stands it.
+                if not name.endswith((".c", ".h", ".py")) or name.startswith("test_vgpu"):
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), ROOT)
+                for match in re.finditer(r"\b[Ff]ield reports? ((?:\d+(?:, | and )?)+)", read(path)):
+                    for number in map(int, re.findall(r"\d+", match.group(1))):
+                        self.assertFalse(self.answers[number].startswith("not: "), f"{path} names report {number}")
+                        found += 1
+        self.assertGreater(found, 50)
+
+
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)

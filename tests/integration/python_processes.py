@@ -254,6 +254,64 @@ class VirtualMachines(Binding):
         self.assertNotIn("lost", result["devices"]["gpu0"]["flags"])
         self.assertGreater(result["devices"]["gpu0"]["energy_j"], 0)
 
+    def test_begin_and_end_do_not_wait_for_a_driver_that_hangs(self):
+        """Field reports 35 and 80: only the look at the result does, and not for ever."""
+        flags = self.values("""
+            import subprocess
+            m = meter(devices="gpu0")
+            vgpu = os.environ["VGPU"]
+            with m.window("epoch") as w:
+                subprocess.run([vgpu, "fault", "hang", "--gpu", "0"], check=True)
+                longest_s = 0
+                for _ in range(50):
+                    begun = time.monotonic()
+                    m.window("step").begin().end()
+                    longest_s = max(longest_s, time.monotonic() - begun)
+                    spend(0.01)
+                assert longest_s < 1, longest_s
+            assert w.time_s < 10
+            flags = sorted(w.flags)
+            subprocess.run([vgpu, "fault", "clear"], check=True)
+            print(json.dumps(flags))
+        """, machine="v100", VGPU=os.path.join(BUILD, "vgpu/wattgov-vgpu"))
+        self.assertTrue({"hung", "gap"} & set(flags), flags)
+
+    def test_sampling_eight_gpus_takes_little(self):
+        """Field report 52: a monitor that took more than a core and 254 MB. The bench has the sharp bounds."""
+        cores, grown_kib = self.values("""
+            def resident_kib():
+                with open("/proc/self/status") as file:
+                    return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+            before_kib = resident_kib()
+            with wattgov.Meter(root=ROOT) as m:
+                m.wait_ready()
+                time.sleep(0.3)  # what the first second finds out
+                cpu_s, begun = time.process_time(), time.monotonic()
+                time.sleep(1.5)
+                cores = (time.process_time() - cpu_s) / (time.monotonic() - begun)
+                print(json.dumps([cores, resident_kib() - before_kib]))
+        """, machine="8xh100")
+        self.assertLess(cores, 0.2)
+        self.assertLess(grown_kib, 64 << 10)
+
+    def test_windows_leave_no_memory_behind(self):
+        """Field report 53: memory grew over days."""
+        grown_kib = self.values("""
+            def resident_kib():
+                with open("/proc/self/status") as file:
+                    return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+            with meter(devices="gpu0") as m:
+                for round_ in range(4):
+                    before_kib = resident_kib()
+                    for _ in range(5000):
+                        m.window("step").begin().end()
+                        m.begin("named").end()
+                print(json.dumps(resident_kib() - before_kib))
+        """, machine="v100")
+        self.assertLess(grown_kib, 1 << 10)
+
     def test_a_split_gpu_is_counted_once_and_says_so(self):
         """Field reports 31 and 32: the instances have no energy of their own, and the GPU's is counted once."""
         result, devices = self.values("""

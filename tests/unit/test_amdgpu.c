@@ -260,7 +260,7 @@ static void a_counter_that_is_0_is_not_trusted(void **state)
 
 static void a_counter_of_32_bits_wraps_and_one_that_is_reset_costs_a_sample(void **state)
 {
-    (void)state;
+    (void)state; /* field report 74 */
     struct tree tree;
     struct backend_run run;
     tree_open(&tree);

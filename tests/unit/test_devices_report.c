@@ -134,7 +134,7 @@ static void a_device_that_does_not_answer_says_why(void **state)
 
 static void processes_are_listed_only_on_request(void **state)
 {
-    (void)state;
+    (void)state; /* field report 84 */
     struct scene scene;
     make_scene(&scene);
     EXPECT_NO_TEXT(&scene.report, "python");

@@ -116,7 +116,7 @@ static void check_rails(const struct backend_run *run, const struct rail *expect
 
 static void a_rail_that_holds_the_others_is_the_total(void **state)
 {
-    (void)state; /* field report B 16 */
+    (void)state; /* field report 83, and B 16 */
     static const struct rail rails[] = {
         {"VDD_IN", 5.04, true}, {"VDD_CPU_GPU_CV", 1.5, false}, {"VDD_SOC", 1.2, false}};
     struct tree tree;

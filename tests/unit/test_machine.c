@@ -76,7 +76,7 @@ static void gpus_keep_the_numbers_of_their_driver_and_other_vendors_count_on(voi
 
 static void one_hangs_in_probe_one_in_read_one_is_lost_and_the_others_answer(void **state)
 {
-    (void)state;
+    (void)state; /* field report 55 */
     struct fake_world world = fake_world_of(5);
     world.devices[1].probe = FAKE_HANGS;
     world.devices[2].probe = FAKE_IS_LOST;

@@ -117,7 +117,7 @@ static void at_40_by_10_the_most_important_columns_stay(void **state)
 
 static void at_200_by_50_all_columns_are_there(void **state)
 {
-    (void)state;
+    (void)state; /* field report 77: what holds the clock down */
     struct scene scene;
     open_scene(&scene, 2);
     scene.rows[0].sample.throttle =
