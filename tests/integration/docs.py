@@ -4,7 +4,7 @@
 
     tests/integration/docs.py build/release/wattgov
 
-Commands are those of the ```sh blocks in README.md and docs/traces.md. They run as they stand, by bash, in an
+Commands are those of the ```sh blocks in README.md, docs/traces.md and docs/virtual-gpu.md. They run as they stand, by bash, in an
 empty folder in which the program, the data and the traces of the tests lie where the documents have them.
 Lines that call tools/ are not run: they build and test the whole project; only their scripts must exist.
 """
@@ -17,7 +17,7 @@ import unittest
 
 ROOT = os.environ.get("WATTGOV_SOURCE_ROOT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 PROGRAM = None
-RUNNABLE = ("README.md", "docs/traces.md")
+RUNNABLE = ("README.md", "docs/traces.md", "docs/virtual-gpu.md")
 SCHEMES = ("http://", "https://", "#")
 
 
@@ -51,11 +51,14 @@ class Commands(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 os.makedirs(os.path.join(folder, "build/release"))
                 os.symlink(PROGRAM, os.path.join(folder, "build/release/wattgov"))
+                os.symlink(os.path.join(os.path.dirname(PROGRAM), "vgpu"), os.path.join(folder, "build/release/vgpu"))
                 os.symlink(os.path.join(os.path.abspath(ROOT), "data"), os.path.join(folder, "data"))
+                # Virtual machines that others run meanwhile stay out of sight.
+                environment = dict(os.environ, XDG_RUNTIME_DIR=folder, TMPDIR=folder)
                 for block in blocks:
                     lines = [line for line in block.splitlines() if not line.startswith("tools/")]
                     script = "\n".join(["set -eu", *lines, ""])
-                    done = subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE,
+                    done = subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE, env=environment,
                                           stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
                     self.assertEqual(done.returncode, 0, f"{document}:\n{block}\n{done.stdout}")
 
