@@ -22,6 +22,7 @@
 #include "device/nvml.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,41 +84,6 @@ static void fill_first_info(struct nvml_gpu *gpu)
     info->pci = gpu->pci[0] != '\0' ? gpu->pci : NULL;
     info->uuid = gpu->uuid[0] != '\0' ? gpu->uuid : NULL;
     info->id = info->uuid != NULL ? info->uuid : info->pci; /* machine.c knows another way */
-}
-
-static enum wg_code add_gpu(struct wg_device_list *list, struct nvml_library *library,
-                            const struct wg_backend_config *config, unsigned index,
-                            const struct wg_candidate *known, bool has_library,
-                            struct wg_error *err)
-{
-    struct nvml_gpu *gpu = wg__alloc_zeroed(1, sizeof *gpu);
-    if (gpu == NULL)
-        return wg__fail(err, WG_ENOMEM, "GPU %u: out of memory", index);
-    gpu->base.ops = &ops;
-    gpu->root = config->root;
-    gpu->is_picked = config->selection != NULL && !wg__selection_is_all(config->selection);
-    gpu->index = index;
-    gpu->note = &gpu->base.call;
-    gpu->library = library;
-    wg__nvml_library_ref(library);
-    wg__arena_init(&gpu->base.arena);
-    if (known->uuid != NULL)
-        set_text(gpu->uuid, sizeof gpu->uuid, "%s", known->uuid);
-    if (known->pci != NULL)
-        set_text(gpu->pci, sizeof gpu->pci, "%s", known->pci);
-    fill_first_info(gpu);
-    enum wg_code code = WG_OK;
-    if (has_library) {
-        code = wg__nvml_library_acquire(library, NULL, NULL, err);
-        gpu->has_library = code == WG_OK;
-    }
-    if (code == WG_OK)
-        code = wg__device_list_add(list, &gpu->base, err);
-    if (code != WG_OK) {
-        wg__arena_fini(&gpu->base.arena);
-        free_gpu(gpu);
-    }
-    return code;
 }
 
 /* Whether the handle is of the GPU that we knew. */
@@ -326,19 +292,52 @@ static enum wg_code choose(struct finder *finder, struct wg_error *err)
     return code == WG_OK ? match(finder, err) : code;
 }
 
+/* One that is awake holds the library open from now on. */
+static enum wg_code add_gpu(const struct finder *finder, size_t i, bool is_awake,
+                            struct wg_device_list *list, struct wg_error *err)
+{
+    struct nvml_gpu *gpu = wg__alloc_zeroed(1, sizeof *gpu);
+    if (gpu == NULL)
+        return fail_memory(err);
+    const struct wg_selection *selection = finder->config->selection;
+    const struct wg_candidate *known = &finder->candidates[i];
+    gpu->base.ops = &ops;
+    gpu->root = finder->config->root;
+    gpu->is_picked = selection != NULL && !wg__selection_is_all(selection);
+    gpu->is_on_bus = finder->is_mapped;
+    gpu->index = (unsigned)i;
+    gpu->note = &gpu->base.call;
+    gpu->library = finder->library;
+    wg__nvml_library_ref(gpu->library);
+    wg__arena_init(&gpu->base.arena);
+    if (known->uuid != NULL)
+        set_text(gpu->uuid, sizeof gpu->uuid, "%s", known->uuid);
+    if (known->pci != NULL)
+        set_text(gpu->pci, sizeof gpu->pci, "%s", known->pci);
+    fill_first_info(gpu);
+    enum wg_code code = WG_OK;
+    if (is_awake) {
+        code = wg__nvml_library_acquire(gpu->library, NULL, NULL, err);
+        gpu->has_library = code == WG_OK;
+    }
+    if (code == WG_OK)
+        code = wg__device_list_add(list, &gpu->base, err);
+    if (code != WG_OK) {
+        wg__arena_fini(&gpu->base.arena);
+        free_gpu(gpu);
+    }
+    return code;
+}
+
 static enum wg_code add_chosen(const struct finder *finder, bool has_library,
                                struct wg_device_list *list, struct wg_error *err)
 {
-    for (size_t i = 0; i < finder->count; i++) {
-        if (!finder->chosen[i])
-            continue;
-        const enum wg_code code =
-            add_gpu(list, finder->library, finder->config, (unsigned)i, &finder->candidates[i],
-                    has_library && !is_suspended(finder, i), err);
-        if (code != WG_OK)
-            return code;
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < finder->count && code == WG_OK; i++) {
+        if (finder->chosen[i])
+            code = add_gpu(finder, i, has_library && !is_suspended(finder, i), list, err);
     }
-    return WG_OK;
+    return code;
 }
 
 /* Whether the kernel knows of its GPUs what the selection needs to. */
@@ -400,6 +399,15 @@ static enum wg_code open_awake(struct finder *finder, struct wg_device_list *lis
     return code;
 }
 
+/* Virtual GPUs (wattgov-vgpu) are on no bus, and those of the host are not behind their NVML. */
+static enum wg_code list_kernel(struct finder *finder, struct wg_error *err)
+{
+    if (getenv("WATTGOV_VGPU") != NULL)
+        return WG_OK;
+    return wg__nvml_pci_list(finder->config->root, &finder->arena, &finder->kernel,
+                             &finder->kernel_count, err);
+}
+
 enum wg_code wg__nvml_open(const struct wg_backend_config *config, const struct nvml_loader *loader,
                            struct wg_device_list *list, const char **remedy_out,
                            struct wg_error *err)
@@ -412,8 +420,7 @@ enum wg_code wg__nvml_open(const struct wg_backend_config *config, const struct 
         return code;
     wg__arena_init(&finder.arena);
     bool is_done = false;
-    code =
-        wg__nvml_pci_list(config->root, &finder.arena, &finder.kernel, &finder.kernel_count, err);
+    code = list_kernel(&finder, err);
     if (code == WG_OK)
         code = choose_asleep(&finder, &is_done, err);
     if (code == WG_OK && is_done)

@@ -41,6 +41,7 @@ struct nvml_gpu {
     char pci[NVML_PCI_SIZE];      /* "0000:1a:00.0"; "": unknown */
     bool has_library;             /* has acquired it */
     bool is_picked;               /* by the user; not one of all */
+    bool is_on_bus;               /* `pci` is from the kernel's list */
     bool is_known;                /* the probe has read uuid and pci */
     nvml_device handle;           /* NULL: none yet */
     pid_t handle_pid;             /* the process that got it */

@@ -446,7 +446,7 @@ static void find_power_most(struct nvml_gpu *gpu)
 
 static enum wg_code probe(struct nvml_gpu *gpu, struct wg_error *err)
 {
-    if (gpu->pci[0] != '\0' && wg__nvml_pci_is_suspended(gpu->root, gpu->pci))
+    if (gpu->is_on_bus && wg__nvml_pci_is_suspended(gpu->root, gpu->pci))
         return wg__fail(err, WG_ESTATE,
                         "%s: %s is suspended to save power, and not woken for being measured",
                         wg__nvml_name(gpu), gpu->pci);

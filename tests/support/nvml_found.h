@@ -28,6 +28,7 @@ struct found {
 static inline void found_begin(struct found *found)
 {
     *found = (struct found){0};
+    assert_int_equal(unsetenv("WATTGOV_VGPU"), 0); /* the kernel's list counts here */
     tree_open(&found->tree);
     static const struct tree_entry root[] = {
         {.path = "/proc/self/status", .text = "Name:\ttest\nCapEff:\t000001ffffffffff\n"}};

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "device/machine.h"
 #include "support/check.h"
+#include "support/tree.h"
 #include "support/vgpu.h"
 
 #define BIT(metric) (1u << WG_METRIC_##metric)
@@ -19,7 +20,7 @@
 struct seen {
     struct vgpu_stage stage;
     char library[1024];
-    struct scratch root; /* no /sys, no /proc: what the host has does not matter */
+    struct tree root; /* no /proc; its /sys is that of a host whose own GPU sleeps */
     struct wg_machine *machine;
     struct wg_error err;
 };
@@ -29,7 +30,13 @@ static void seen_begin(struct seen *seen, const char *folder)
     *seen = (struct seen){0};
     const struct vgpu_model models[2] = {vgpu_stage_model(0), vgpu_stage_model(1)};
     vgpu_stage_open_now(&seen->stage, models, 2);
-    scratch_open(&seen->root);
+    tree_open(&seen->root);
+    static const struct tree_entry host[] = {
+        {.path = "/sys/bus/pci/devices/0000:1a:00.0/vendor", .text = "0x10de\n"},
+        {.path = "/sys/bus/pci/devices/0000:1a:00.0/class", .text = "0x030000\n"},
+        {.path = "/sys/bus/pci/devices/0000:1a:00.0/power/runtime_status", .text = "suspended\n"},
+    };
+    TREE_ADD(&seen->root, host);
     assert_int_equal(setenv("WATTGOV_VGPU", seen->stage.path, 1), 0);
     const char *build = getenv("WATTGOV_BUILD_ROOT");
     (void)snprintf(seen->library, sizeof seen->library, "%s/vgpu/%s/libnvidia-ml.so.1",
@@ -42,7 +49,7 @@ static void seen_open(struct seen *seen, const char *selector, unsigned timeout_
     const struct wg_machine_setup setup = {.backends = backends, .nvml_library = seen->library};
     const char *const selectors[] = {selector != NULL ? selector : "all"};
     const struct wg_machine_opts opts =
-        WG_MACHINE_OPTS(.root = seen->root.folder, .gpus = selectors, .gpu_count = 1,
+        WG_MACHINE_OPTS(.root = seen->root.root, .gpus = selectors, .gpu_count = 1,
                         .call_timeout_ms = timeout_ms);
     if (wg__machine_open_setup(&seen->machine, &setup, &opts, &seen->err) != WG_OK)
         fail_msg("%s", seen->err.text);
@@ -55,7 +62,7 @@ static void seen_end(struct seen *seen)
     assert_int_equal(atomic_load(&seen->stage.machine->init_count), 0);
     assert_int_equal(unsetenv("WATTGOV_VGPU"), 0);
     vgpu_stage_close(&seen->stage);
-    scratch_close(&seen->root);
+    tree_close(&seen->root);
 }
 
 static struct wg_device *device_of(const struct seen *seen, size_t i)
@@ -291,7 +298,7 @@ static void a_driver_that_refuses_is_the_backends_state_with_a_remedy(void **sta
     add_fault(&seen, fault);
     static const struct wg_backend *const backends[] = {&wg__backend_nvml, NULL};
     const struct wg_machine_setup setup = {.backends = backends, .nvml_library = seen.library};
-    const struct wg_machine_opts opts = WG_MACHINE_OPTS(.root = seen.root.folder);
+    const struct wg_machine_opts opts = WG_MACHINE_OPTS(.root = seen.root.root);
     assert_int_equal(wg__machine_open_setup(&seen.machine, &setup, &opts, &seen.err), WG_OK);
     assert_int_equal(wg_machine_device_count(seen.machine), 0);
     const struct wg_backend_info *info = wg_machine_backend(seen.machine, 0);
