@@ -124,13 +124,18 @@ static void answer(const struct vgpu_call *call, struct nvml_field_value *field)
     }
 }
 
-static int act_on_faults(struct vgpu_call *call, unsigned field)
+/* With faults: one field at a time, since a fault may wait. */
+static void answer_alone(const struct vgpu_call *call, struct nvml_field_value *field)
 {
-    if (atomic_load(&call->machine->fault_count) == 0) /* spares the text */
-        return NVML_OK;
     char part[64];
-    (void)snprintf(part, sizeof part, "nvmlDeviceGetFieldValues:%u", field);
-    return vgpu_call_part(call, part);
+    (void)snprintf(part, sizeof part, "nvmlDeviceGetFieldValues:%u", field->field_id);
+    struct vgpu_call own = *call;
+    const int failed = vgpu_call_part(&own, part);
+    vgpu_call_enter(&own);
+    answer(&own, field);
+    vgpu_call_leave(&own);
+    if (failed != NVML_OK)
+        field->result = failed;
 }
 
 VGPU_NVML(nvmlDeviceGetFieldValues, nvml_device device, int count, struct nvml_field_value *fields)
@@ -143,17 +148,19 @@ VGPU_NVML(nvmlDeviceGetFieldValues, nvml_device device, int count, struct nvml_f
         return NVML_E_INVALID_ARGUMENT;
     const uint64_t begin_ns = wg__clock_ns();
     const uint64_t begin_us = vgpu_wall_us();
+    if (atomic_load(&call.machine->fault_count) != 0) {
+        for (int i = 0; i < count; i++)
+            answer_alone(&call, &fields[i]);
+    } else { /* all at the same moment */
+        vgpu_call_enter(&call);
+        for (int i = 0; i < count; i++)
+            answer(&call, &fields[i]);
+        vgpu_call_leave(&call);
+    }
+    const uint64_t latency_us = (wg__clock_ns() - begin_ns) / 1000;
     for (int i = 0; i < count; i++) {
-        struct nvml_field_value *field = &fields[i];
-        struct vgpu_call own = call;
-        const int failed = act_on_faults(&own, field->field_id);
-        vgpu_call_enter(&own);
-        answer(&own, field);
-        vgpu_call_leave(&own);
-        if (failed != NVML_OK)
-            field->result = failed;
-        field->t_us = (long long)begin_us;
-        field->latency_us = (long long)((wg__clock_ns() - begin_ns) / 1000);
+        fields[i].t_us = (long long)begin_us;
+        fields[i].latency_us = (long long)latency_us;
     }
     return NVML_OK;
 }

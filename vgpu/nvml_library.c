@@ -56,14 +56,15 @@ struct vgpu_machine *vgpu_current(void)
     return atomic_load_explicit(&library.current, memory_order_acquire);
 }
 
-static void sleep_s(double seconds)
+void vgpu_rest(double seconds)
 {
-    if (!(seconds > 0.0))
-        return;
-    struct timespec rest = {.tv_sec = (time_t)seconds,
-                            .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-    while (nanosleep(&rest, &rest) != 0)
-        continue;
+    const double at_most_s = fmin(fmax(seconds, 0.0), 1e9);
+    struct timespec rest = {.tv_sec = (time_t)at_most_s,
+                            .tv_nsec = (long)((at_most_s - floor(at_most_s)) * 1e9)};
+    int interrupted;
+    do {
+        interrupted = nanosleep(&rest, &rest);
+    } while (interrupted != 0);
 }
 
 int vgpu_call_part(struct vgpu_call *call, const char *name)
@@ -76,7 +77,7 @@ int vgpu_call_part(struct vgpu_call *call, const char *name)
         vgpu_fault_wait(call->machine, fault.id);
         return NVML_OK;
     case VGPU_FAULT_DELAY:
-        sleep_s(fault.value);
+        vgpu_rest(fault.value);
         return NVML_OK;
     case VGPU_FAULT_ERROR:
         return fault.code;

@@ -75,6 +75,9 @@ int vgpu_put_count(unsigned *count, const void *buffer, size_t needed);
 /* Whether this process may change settings. */
 bool vgpu_may_set(const struct vgpu_call *call);
 
+/* Rests for so long, signals or not; holds no lock. */
+void vgpu_rest(double seconds);
+
 /* Microseconds since 1970, as NVML's timestamps. */
 uint64_t vgpu_wall_us(void);
 

@@ -9,7 +9,6 @@
  * Threads: any thread.
  */
 #include <string.h>
-#include <time.h>
 
 #include "vgpu/nvml_library.h"
 
@@ -178,10 +177,7 @@ static int wait_for_event(enum vgpu_function function, const void *set, const vo
         return code;
     if (set != &event_set || data == NULL)
         return NVML_E_INVALID_ARGUMENT;
-    struct timespec rest = {.tv_sec = timeout_ms / 1000,
-                            .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
-    while (nanosleep(&rest, &rest) != 0)
-        continue;
+    vgpu_rest(1e-3 * timeout_ms);
     return NVML_E_TIMEOUT;
 }
 

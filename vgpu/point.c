@@ -28,11 +28,10 @@ struct bounds {
 };
 
 struct demand {
-    double total;              /* utilisation asked for, may be above 1 */
-    double share;              /* of that, which a load gets: 1 until the GPU is full */
-    double model_utilization;  /* of loads without a curve, scaled */
-    double model_intensity;    /* their mean */
-    double memory_utilization; /* times intensity, of all */
+    double total;             /* utilisation asked for, may be above 1 */
+    double share;             /* of that, which a load gets: 1 until the GPU is full */
+    double model_utilization; /* of loads without a curve, scaled */
+    double model_intensity;   /* their mean */
 };
 
 static double largest_clock_hz(const struct vgpu_gpu *gpu)

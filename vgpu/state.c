@@ -134,15 +134,16 @@ static enum wg_code init_machine(struct vgpu_machine *machine, const char *id,
     return code;
 }
 
-static enum wg_code map_file(struct vgpu_machine **out, int file, const char *path,
-                             struct wg_error *err)
+/* NULL when it fails; the code is that of the error. */
+static struct vgpu_machine *map_file(int file, const char *path, enum wg_code *code_out,
+                                     struct wg_error *err)
 {
     void *bytes =
         mmap(NULL, sizeof(struct vgpu_machine), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (bytes == MAP_FAILED)
-        return wg__fail_errno(err, errno, "mapping the virtual machine '%s'", path);
-    *out = bytes;
-    return WG_OK;
+    if (bytes != MAP_FAILED)
+        return bytes;
+    *code_out = wg__fail_errno(err, errno, "mapping the virtual machine '%s'", path);
+    return NULL;
 }
 
 enum wg_code vgpu_create(struct vgpu_machine **out, const char *path, const char *id,
@@ -166,9 +167,9 @@ enum wg_code vgpu_create(struct vgpu_machine **out, const char *path, const char
     if (ftruncate(file, (off_t)sizeof *machine) != 0)
         code = wg__fail_errno(err, errno, "giving the virtual machine '%s' its size", path);
     if (code == WG_OK)
-        code = map_file(&machine, file, path, err);
+        machine = map_file(file, path, &code, err);
     (void)close(file);
-    if (code == WG_OK)
+    if (machine != NULL)
         code = init_machine(machine, id, models, count, err);
     if (code != WG_OK) {
         vgpu_unmap(machine);
@@ -195,9 +196,9 @@ enum wg_code vgpu_map(struct vgpu_machine **out, const char *path, struct wg_err
                         "not %zu",
                         path, (long long)status.st_size, sizeof *machine);
     if (code == WG_OK)
-        code = map_file(&machine, file, path, err);
+        machine = map_file(file, path, &code, err);
     (void)close(file);
-    if (code != WG_OK)
+    if (machine == NULL)
         return code;
     if (memcmp(machine->magic, magic, sizeof magic) != 0 || machine->size != sizeof *machine ||
         machine->gpu_count > VGPU_GPUS_MAX) {
