@@ -269,6 +269,21 @@ static int set_as_nobody(void)
     return nvmlDeviceSetPowerManagementLimit(device, 200000) == NVML_OK ? 0 : 4;
 }
 
+static int init_as_nobody(void)
+{
+    NVML_FUNCTION(library, nvmlInit_v2, void);
+    if (seteuid(65534) != 0)
+        return 1;
+    return nvmlInit_v2() == NVML_E_NO_PERMISSION ? 0 : 2;
+}
+
+static void a_machine_of_another_user_may_not_be_opened(void **state)
+{
+    (void)state;
+    if (geteuid() == 0) /* nobody else can become somebody else */
+        assert_int_equal(run_in_child(init_as_nobody), 0);
+}
+
 static void only_root_may_set_unless_the_machine_says_anyone_may(void **state)
 {
     (void)state;
@@ -459,6 +474,7 @@ int main(void)
         stage_test(inits_are_counted),
         stage_test(an_init_after_the_last_shutdown_sees_another_machine),
         stage_test(a_child_of_fork_must_init_again_and_sees_the_same_gpu),
+        stage_test(a_machine_of_another_user_may_not_be_opened),
         stage_test(only_root_may_set_unless_the_machine_says_anyone_may),
         stage_test(a_lost_gpu_leaves_the_others_alone),
         stage_test(calls_are_counted_by_function_and_gpu),
