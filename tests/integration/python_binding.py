@@ -100,9 +100,5 @@ def main(usage):
     if not os.path.exists(os.path.join(BUILD, "bindings/python/wattgov/_abi.py")):
         print("skipped: the build has no Python binding, since /usr/bin/python3 has no cffi: install python3-cffi")
         sys.exit(77)
-    with open(os.path.join(BUILD, "src/libwattgov.so.0"), "rb") as library:
-        if b"wg_meter_open" not in library.read():
-            print("skipped: the library has no meters yet")
-            sys.exit(77)
     del sys.argv[1]
     unittest.main()
