@@ -143,7 +143,7 @@ static void add_result(struct wg_table *table, const char *label, bool is_total,
     else
         wg__table_cell(table, "%.2f s", result->throttled_s);
     wg__table_cell(table, "%s", wg_energy_source_key(result->source));
-    share_cell(table, result->coverage);
+    share_cell(table, result->source == WG_ENERGY_NONE ? (double)NAN : result->coverage);
     flags_cell(table, result->flags);
 }
 
