@@ -33,7 +33,7 @@ static char handles[VGPU_GPUS_MAX][1 + VGPU_MIG_MAX];
 
 nvml_device vgpu_handle(int gpu_index, int mig_index)
 {
-    return (nvml_device)(void *)&handles[gpu_index][1 + mig_index];
+    return (nvml_device)&handles[gpu_index][1 + mig_index];
 }
 
 bool vgpu_handle_find(const struct vgpu_machine *machine, nvml_device device, int *gpu_index,
