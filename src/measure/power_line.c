@@ -48,7 +48,7 @@ static double mean_over_window(const struct wg_power_line *power, uint64_t t_ns,
         wg__line_at(&power->line, t_ns - back_ns, &moment);
         sum += moment.sums[WG_POWER_ENERGY];
     }
-    return sum / PARTS;
+    return sum / (double)PARTS;
 }
 
 /* E at `t_ns` from E one window earlier. The line was begun a window before the first reading. */
