@@ -121,6 +121,8 @@ static enum wg_code read_like(struct vgpu_model *model, const struct vgpu_file_p
         return wg__fail(err, code, "%s", cause.text);
     if (code != WG_OK)
         return vgpu_file_reject(context->file, context->gpu, "like", err, "%s", cause.text);
+    if (other.models == NULL)
+        return vgpu_file_reject(context->file, context->gpu, "like", err, "'%s' has no GPU", like);
     *model = other.models[0];
     model->uuid[0] = model->pci[0] = '\0';
     for (size_t i = 0; i < model->mig_count; i++)

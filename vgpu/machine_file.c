@@ -11,6 +11,7 @@
  */
 #include "vgpu/machine_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -182,6 +183,7 @@ static const struct {
 /* The first line from `first` on that holds `key`, or {first, column}. */
 static struct place find_key_after(const char *text, const char *key, struct place first)
 {
+    assert(text != NULL); /* parsing comes after reading */
     unsigned number = 0;
     const size_t key_length = strlen(key);
     for (const char *line = text; *line != '\0'; line += *line == '\n') {

@@ -142,7 +142,7 @@ static enum wg_code set_clock_steps(struct vgpu_model *model, const struct vgpu_
     if (fabs(steps - round(steps)) > 1e-6)
         return vgpu_file_reject(context->file, context->gpu, "clock_step_mhz", err,
                                 "%.10g does not lead from %.10g to %.10g", step, min, max);
-    if (steps >= VGPU_CLOCKS_MAX)
+    if (steps >= (double)VGPU_CLOCKS_MAX)
         return vgpu_file_reject(context->file, context->gpu, "clock_step_mhz", err,
                                 "%.10g makes more than %d clocks", step, VGPU_CLOCKS_MAX);
     model->clock_count = (size_t)lround(steps) + 1;
@@ -296,13 +296,16 @@ static enum wg_code check_model(const struct vgpu_model *model,
 enum wg_code vgpu_model_fill(struct vgpu_model *model, const struct vgpu_file_place *context,
                              struct wg_error *err)
 {
-    enum wg_code (*const steps[])(struct vgpu_model *, const struct vgpu_file_place *,
-                                  struct wg_error *) = {set_identity, set_architecture, set_numbers,
-                                                        set_sensors, set_clocks};
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        const enum wg_code code = steps[i](model, context, err);
-        if (code != WG_OK)
-            return code;
-    }
-    return check_model(model, context, err);
+    enum wg_code code = set_identity(model, context, err);
+    if (code == WG_OK)
+        code = set_architecture(model, context, err);
+    if (code == WG_OK)
+        code = set_numbers(model, context, err);
+    if (code == WG_OK)
+        code = set_sensors(model, context, err);
+    if (code == WG_OK)
+        code = set_clocks(model, context, err);
+    if (code == WG_OK)
+        code = check_model(model, context, err);
+    return code;
 }

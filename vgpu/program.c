@@ -88,8 +88,10 @@ static void each_machine(void (*visit)(const char *path, void *context), void *c
     for (size_t i = 0; i < RUNTIME_FOLDERS; i++) {
         const char *folder = runtime_folder(i);
         bool is_new = folder != NULL;
-        for (size_t j = 0; j < i && is_new; j++)
-            is_new = runtime_folder(j) == NULL || strcmp(runtime_folder(j), folder) != 0;
+        for (size_t j = 0; j < i && is_new; j++) {
+            const char *earlier = runtime_folder(j);
+            is_new = earlier == NULL || strcmp(earlier, folder) != 0;
+        }
         DIR *entries = is_new ? opendir(folder) : NULL;
         if (entries == NULL)
             continue;

@@ -7,6 +7,7 @@
  * The exit status is 0 when the job did what it was asked to (so many epochs, or the target), 1
  * when it did not (a target out of reach, a signal), 2 for wrong usage.
  */
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -153,6 +154,7 @@ static enum wg_code start(const struct args *args, const struct vload_job *job,
                           struct vgpu_machine *machine, struct vload_end *end, struct wg_error *err)
 {
     const struct wg_training_case *training = job->training;
+    assert(training != NULL);
     struct wg_signals signals;
     struct vload_run run = {
         .job = job,

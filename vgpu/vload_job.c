@@ -18,8 +18,6 @@
 #include "base/rng.h"
 #include "cli/options.h"
 
-_Static_assert((int)WG_POWER_LIMITS_MAX >= (int)VGPU_CURVE_MAX, "limits are checked when copied");
-
 static enum wg_code check_gpu(const struct wg_training_trace *trace, const char *gpu,
                               struct wg_error *err)
 {

@@ -4,8 +4,8 @@
 
     tests/integration/docs.py build/release/wattgov
 
-Commands are those of the ```sh blocks in README.md, docs/traces.md and docs/virtual-gpu.md. They run as they stand, by bash, in an
-empty folder in which the program, the data and the traces of the tests lie where the documents have them.
+Commands are those of the ```sh blocks in README.md, docs/traces.md and docs/virtual-gpu.md. They run as they
+stand, by bash, in an empty folder in which the programs and the data lie where the documents have them.
 Lines that call tools/ are not run: they build and test the whole project; only their scripts must exist.
 """
 import os
