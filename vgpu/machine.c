@@ -179,24 +179,37 @@ static enum wg_code set_versions(struct vgpu_description *out, const struct vgpu
     return WG_OK;
 }
 
-static enum wg_code read_file(struct vgpu_description *out, const char *folder, const char *path,
-                              unsigned depth, struct wg_error *err)
+/* Takes the file. */
+static enum wg_code build_machine(struct vgpu_description *out, struct vgpu_file *file,
+                                  const char *folder, unsigned depth, struct wg_error *err)
 {
-    struct vgpu_file file = {0};
-    enum wg_code code = vgpu_file_read(&file, path, err);
-    if (code != WG_OK)
-        return code;
     struct vgpu_description machine = {0};
-    code = set_versions(&machine, &file, err);
-    for (size_t i = 0; code == WG_OK && i < file.machine->gpus_count; i++)
-        code = add_gpu(&machine, &file, i, folder, depth, err);
-    vgpu_file_free(&file);
+    enum wg_code code = set_versions(&machine, file, err);
+    for (size_t i = 0; code == WG_OK && i < file->machine->gpus_count; i++)
+        code = add_gpu(&machine, file, i, folder, depth, err);
+    vgpu_file_free(file);
     if (code != WG_OK) {
         vgpu_description_fini(&machine);
         return code;
     }
     *out = machine;
     return WG_OK;
+}
+
+static enum wg_code read_file(struct vgpu_description *out, const char *folder, const char *path,
+                              unsigned depth, struct wg_error *err)
+{
+    struct vgpu_file file = {0};
+    const enum wg_code code = vgpu_file_read(&file, path, err);
+    return code == WG_OK ? build_machine(out, &file, folder, depth, err) : code;
+}
+
+enum wg_code vgpu_machine_parse(struct vgpu_description *out, const char *folder, const char *name,
+                                const char *text, size_t length, struct wg_error *err)
+{
+    struct vgpu_file file = {0};
+    const enum wg_code code = vgpu_file_parse(&file, name, text, length, err);
+    return code == WG_OK ? build_machine(out, &file, folder, 0, err) : code;
 }
 
 static enum wg_code reject_id(const char *folder, const char *id, struct wg_error *err)

@@ -26,6 +26,9 @@ struct vgpu_description {
  * names file, line and column, and what was expected. Free with vgpu_description_fini. */
 enum wg_code vgpu_machine_read(struct vgpu_description *out, const char *folder,
                                const char *id_or_path, struct wg_error *err);
+/* The same of a text in memory; `name` stands for the path in messages. */
+enum wg_code vgpu_machine_parse(struct vgpu_description *out, const char *folder, const char *name,
+                                const char *text, size_t length, struct wg_error *err);
 void vgpu_description_fini(struct vgpu_description *description);
 
 /* Adds the GPUs of `other` to `base`, which keeps its driver; a UUID or PCI address that is taken

@@ -251,32 +251,55 @@ static enum wg_code read_text(struct vgpu_file *file, int fd, struct wg_error *e
     return WG_OK;
 }
 
+/* Parses `file->text`. */
+static enum wg_code parse(struct vgpu_file *file, struct wg_error *err)
+{
+    struct complaint complaint = {0};
+    const cyaml_config_t config = make_config(&complaint);
+    cyaml_data_t *data = NULL;
+    const cyaml_err_t status = cyaml_load_data((const uint8_t *)file->text, file->length, &config,
+                                               &machine_schema, &data, NULL);
+    file->machine = (struct vgpu_file_machine *)data;
+    if (status != CYAML_OK)
+        return report(file, &complaint, status, err);
+    if (file->machine == NULL)
+        return wg__fail(err, WG_EDATA, "%s: holds no machine", file->path);
+    return WG_OK;
+}
+
+static enum wg_code finish(struct vgpu_file *out, struct vgpu_file *file, enum wg_code code,
+                           struct wg_error *err)
+{
+    if (code == WG_OK)
+        code = parse(file, err);
+    if (code != WG_OK) {
+        vgpu_file_free(file);
+        return code;
+    }
+    *out = *file;
+    return WG_OK;
+}
+
 enum wg_code vgpu_file_read(struct vgpu_file *out, const char *path, struct wg_error *err)
 {
     struct vgpu_file file = {.path = path};
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return wg__fail_errno(err, errno, "cannot read %s", path);
-    enum wg_code code = read_text(&file, fd, err);
+    const enum wg_code code = read_text(&file, fd, err);
     (void)close(fd);
-    if (code == WG_OK) {
-        struct complaint complaint = {0};
-        const cyaml_config_t config = make_config(&complaint);
-        cyaml_data_t *data = NULL;
-        const cyaml_err_t status = cyaml_load_data((const uint8_t *)file.text, file.length, &config,
-                                                   &machine_schema, &data, NULL);
-        file.machine = (struct vgpu_file_machine *)data;
-        if (status != CYAML_OK)
-            code = report(&file, &complaint, status, err);
-        else if (file.machine == NULL)
-            code = wg__fail(err, WG_EDATA, "%s: holds no machine", path);
-    }
-    if (code != WG_OK) {
-        vgpu_file_free(&file);
-        return code;
-    }
-    *out = file;
-    return WG_OK;
+    return finish(out, &file, code, err);
+}
+
+enum wg_code vgpu_file_parse(struct vgpu_file *out, const char *name, const char *text,
+                             size_t length, struct wg_error *err)
+{
+    struct vgpu_file file = {.path = name, .text = wg__alloc(length + 1), .length = length};
+    if (file.text == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory while reading %s", name);
+    memcpy(file.text, text, length);
+    file.text[length] = '\0';
+    return finish(out, &file, WG_OK, err);
 }
 
 void vgpu_file_free(struct vgpu_file *file)

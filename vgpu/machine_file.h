@@ -87,6 +87,9 @@ struct vgpu_file {
 
 /* Reads and parses. WG_EDATA: "PATH:LINE:COLUMN: ..."; WG_ENOENT and others: the file itself. */
 enum wg_code vgpu_file_read(struct vgpu_file *out, const char *path, struct wg_error *err);
+/* The same of a text, which is copied; `name` stands for the path in messages. */
+enum wg_code vgpu_file_parse(struct vgpu_file *out, const char *name, const char *text,
+                             size_t length, struct wg_error *err);
 void vgpu_file_free(struct vgpu_file *file);
 
 /* The error for a key of the `gpu`th GPU (SIZE_MAX: of the machine): "PATH:LINE:COLUMN: gpus[0]:
