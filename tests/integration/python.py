@@ -230,15 +230,17 @@ class Windows(Binding):
     def test_an_exception_ends_the_window_and_passes_through(self):
         self.run_v100("""
             with meter(devices="gpu0") as m:
+                begun = time.monotonic()
                 try:
                     with m.window("epoch") as w:
                         spend(0.1)
                         raise KeyError("mine")
                 except KeyError as error:
                     assert error.args == ("mine",)
+                most_s = time.monotonic() - begun
                 assert not w.is_open
                 spend(0.1)
-                assert w.time_s < 0.19 and is_33_w(w), w
+                assert w.time_s <= most_s and is_33_w(w), w
                 left = m.begin("epoch")  # by whoever failed: a fresh start is possible, and close ends this one
                 m.begin("epoch")
                 assert is_33_w(m.end("epoch"))
@@ -282,7 +284,7 @@ class Windows(Binding):
         """, machine="v100")
         lines = done.stdout.splitlines()
         self.assertRegex(lines[0], r"^<Meter of .*gpu0.*, every 20 ms> <Window 'idle', open>$")
-        self.assertRegex(lines[1], r"^<Window 'idle': 3\.[\d]+ J \+- [\d.]+ J in 0\.1\d* s, 3[23]\.?\d* W.*>$")
+        self.assertRegex(lines[1], r"^<Window 'idle': [\d.]+ J \+- [\d.]+ J in 0\.\d+ s, 3[23]\.?\d* W.*>$")
 
 
 class Devices(Binding):
