@@ -51,33 +51,38 @@ enum wg_code vgpu_find_machines(char out[static VGPU_PATH_MAX], struct wg_error 
     return vgpu_find_part(out, "../share/wattgov/machines", WG_VGPU_MACHINES, err);
 }
 
-/* The folders in which machines may lie, the first one for new ones; NULL: not set. */
-static const char *runtime_folder(size_t index)
+/* The folder in which machines lie, and are looked for: one, so that whoever sets the variable (a
+ * test, a user with folders of his own) sees his own machines alone. */
+static const char *runtime_folder(void)
 {
     static const char *const names[] = {"XDG_RUNTIME_DIR", "TMPDIR"};
-    const char *folder = index < 2 ? getenv(names[index]) : "/tmp";
-    return folder != NULL && folder[0] == '/' ? folder : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *folder = getenv(names[i]);
+        if (folder != NULL && folder[0] == '/')
+            return folder;
+    }
+    return "/tmp";
 }
-
-enum { RUNTIME_FOLDERS = 3 };
 
 static int name_prefix(char out[static 64])
 {
     return snprintf(out, 64, "wattgov-vgpu-%u-", (unsigned)geteuid());
 }
 
-/* Opens a file of ours by descriptor and tells whether somebody holds its lock. */
-static bool is_held(const char *path)
+/* What is not ours is none of our business: in /tmp anybody may make a file of such a name. */
+enum file_state { FILE_FOREIGN, FILE_LEFT_BEHIND, FILE_HELD };
+
+static enum file_state look_at(const char *path)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0)
+        return FILE_FOREIGN;
     struct stat status;
-    bool held = true; /* what can't be looked at is left alone */
-    if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_uid == geteuid() && flock(file, LOCK_SH | LOCK_NB) == 0)
-        held = false;
-    if (file >= 0)
-        (void)close(file);
-    return held;
+    enum file_state state = FILE_FOREIGN;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid())
+        state = flock(file, LOCK_SH | LOCK_NB) == 0 ? FILE_LEFT_BEHIND : FILE_HELD;
+    (void)close(file);
+    return state;
 }
 
 /* Calls `visit` with the path of each machine file of this user. */
@@ -85,35 +90,27 @@ static void each_machine(void (*visit)(const char *path, void *context), void *c
 {
     char prefix[64];
     const size_t length = (size_t)name_prefix(prefix);
-    for (size_t i = 0; i < RUNTIME_FOLDERS; i++) {
-        const char *folder = runtime_folder(i);
-        bool is_new = folder != NULL;
-        for (size_t j = 0; j < i && is_new; j++) {
-            const char *earlier = runtime_folder(j);
-            is_new = earlier == NULL || strcmp(earlier, folder) != 0;
-        }
-        DIR *entries = is_new ? opendir(folder) : NULL;
-        if (entries == NULL)
+    const char *folder = runtime_folder();
+    DIR *entries = opendir(folder);
+    if (entries == NULL)
+        return;
+    for (const struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+        const char *number = entry->d_name + length;
+        if (strncmp(entry->d_name, prefix, length) != 0 || *number == '\0' ||
+            number[strspn(number, "0123456789")] != '\0')
             continue;
-        for (const struct dirent *entry = readdir(entries); entry != NULL;
-             entry = readdir(entries)) {
-            const char *number = entry->d_name + length;
-            if (strncmp(entry->d_name, prefix, length) != 0 || *number == '\0' ||
-                number[strspn(number, "0123456789")] != '\0')
-                continue;
-            char path[VGPU_PATH_MAX];
-            const int written = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-            if (written > 0 && (size_t)written < sizeof path)
-                visit(path, context);
-        }
-        (void)closedir(entries);
+        char path[VGPU_PATH_MAX];
+        const int written = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (written > 0 && (size_t)written < sizeof path)
+            visit(path, context);
     }
+    (void)closedir(entries);
 }
 
 static void remove_left_behind(const char *path, void *context)
 {
     (void)context;
-    if (!is_held(path))
+    if (look_at(path) == FILE_LEFT_BEHIND)
         (void)unlink(path);
 }
 
@@ -123,9 +120,7 @@ enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machin
 {
     *session = (struct vgpu_session){.lock = -1};
     each_machine(remove_left_behind, NULL);
-    const char *folder = NULL;
-    for (size_t i = 0; i < RUNTIME_FOLDERS && folder == NULL; i++)
-        folder = runtime_folder(i);
+    const char *folder = runtime_folder();
     char prefix[64], new_path[VGPU_PATH_MAX];
     (void)name_prefix(prefix);
     (void)snprintf(new_path, sizeof new_path, "%.2000s/%s%ld.new", folder, prefix, (long)getpid());
@@ -165,7 +160,7 @@ struct search {
 static void note_running(const char *path, void *context)
 {
     struct search *search = context;
-    if (!is_held(path))
+    if (look_at(path) != FILE_HELD)
         return;
     wg__buffer_printf(&search->all, "%s%s", search->count > 0 ? ", " : "", path);
     search->count++;
