@@ -199,8 +199,8 @@ struct wg_machine_opts {
 WG_API enum wg_code wg_machine_open(struct wg_machine **out, const struct wg_machine_opts *opts,
                                     struct wg_error *err);
 
-/* Closes all handles and frees everything but what a hung call still holds. NULL does nothing.
- * Close meters first. */
+/* Closes all handles and frees everything but what a hung call still holds, until it returns.
+ * NULL does nothing. Close meters first. */
 WG_API void wg_machine_close(struct wg_machine *machine);
 
 WG_API size_t wg_machine_device_count(const struct wg_machine *machine);
@@ -209,9 +209,9 @@ WG_API size_t wg_machine_backend_count(const struct wg_machine *machine);
 WG_API const struct wg_backend_info *wg_machine_backend(const struct wg_machine *machine,
                                                         size_t position);
 
-/* Closes every handle to the drivers, so that a GPU can be reset or its driver be unloaded; reads
- * answer WG_ESTATE until `resume`, which finds the same devices again by their ids (one that did
- * not come back is lost). A running meter notes the gap. */
+/* Closes every handle to the drivers, so that a GPU can be reset (WG_ETIMEOUT: but of these, whose
+ * calls hang); reads answer WG_ESTATE until `resume`, which finds the devices again by their ids
+ * (WG_ELOST: but not these; the machine goes on without them). A running meter notes the gap. */
 WG_API enum wg_code wg_machine_quiesce(struct wg_machine *machine, struct wg_error *err);
 WG_API enum wg_code wg_machine_resume(struct wg_machine *machine, struct wg_error *err);
 

@@ -473,6 +473,8 @@ enum wg_code wg__machine_open_setup(struct wg_machine **out, const struct wg_mac
     enum wg_code code = copy_opts(&all, opts, err);
     if (code == WG_OK)
         code = machine_new(&machine, err);
+    if (machine == NULL)
+        return code;
     if (code == WG_OK)
         code = read_opts(machine, &all, setup, err);
     if (code == WG_OK)

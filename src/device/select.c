@@ -133,12 +133,11 @@ static bool parse_item(const char *text, struct selector *out)
 static enum wg_code add_item(struct wg_selection *selection, const char *from, size_t length,
                              struct wg_error *err)
 {
-    char text[ITEM_MAX];
+    char text[ITEM_MAX] = {0};
     if (length >= sizeof text)
         return wg__fail(err, WG_EINVAL, "GPU selector '%.20s...' is longer than %zu bytes", from,
                         sizeof text - 1);
     memcpy(text, from, length);
-    text[length] = '\0';
     struct selector item = {0};
     if (!parse_item(text, &item))
         return wg__fail(
