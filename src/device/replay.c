@@ -118,10 +118,12 @@ static enum wg_code choose(const struct wg_recording *recording,
         return WG_OK;
     struct wg_candidate *candidates = wg__alloc_zeroed(count + 1, sizeof *candidates);
     bool *is_chosen = wg__alloc_zeroed(count + 1, sizeof *is_chosen);
-    enum wg_code code = WG_OK;
-    if (candidates == NULL || is_chosen == NULL)
-        code = wg__fail(err, WG_ENOMEM, "cannot select GPUs: out of memory");
-    for (size_t i = 0; i < recording->device_count && code == WG_OK; i++) {
+    if (candidates == NULL || is_chosen == NULL) {
+        wg__free(candidates);
+        wg__free(is_chosen);
+        return wg__fail(err, WG_ENOMEM, "cannot select GPUs: out of memory");
+    }
+    for (size_t i = 0; i < recording->device_count; i++) {
         const struct wg_device_info *info = &recording->devices[i].info;
         if (info->kind == WG_DEVICE_GPU)
             candidates[info->index] = (struct wg_candidate){.uuid = info->uuid,
@@ -129,8 +131,7 @@ static enum wg_code choose(const struct wg_recording *recording,
                                                             .mig_uuids = info->mig_uuids,
                                                             .mig_count = info->mig_count};
     }
-    if (code == WG_OK)
-        code = wg__selection_match(selection, candidates, count, is_chosen, err);
+    const enum wg_code code = wg__selection_match(selection, candidates, count, is_chosen, err);
     for (size_t i = 0; i < recording->device_count && code == WG_OK; i++) {
         const struct wg_device_info *info = &recording->devices[i].info;
         if (info->kind == WG_DEVICE_GPU)

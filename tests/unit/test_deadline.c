@@ -16,8 +16,8 @@
 
 /* Long enough for a call that returns at once, on a machine that is busy; what hangs is waited for
  * only so long as SHORT_NS. */
-static const uint64_t LONG_NS = 60U * 1000000000U;
-static const uint64_t SHORT_NS = 20U * 1000000U;
+static const uint64_t LONG_NS = UINT64_C(60) * 1000000000;
+static const uint64_t SHORT_NS = UINT64_C(20) * 1000000;
 
 struct call {
     struct gate gate;    /* closed: `hang` waits */
@@ -162,7 +162,7 @@ static void several_workers_are_waited_for_until_one_common_moment(void **state)
                          WG_OK);
         assert_int_equal(wg__worker_start(workers[i], note, drop, &calls[i]), WG_ESTATE);
     }
-    const uint64_t until_ns = wg__clock_ns() + 500U * 1000000U;
+    const uint64_t until_ns = wg__clock_ns() + UINT64_C(500) * 1000000;
     gate_open(&calls[5].gate);
     gate_await_passed(&calls[5].gate, 1);
     for (size_t i = 0; i < COUNT; i++) {
@@ -170,7 +170,7 @@ static void several_workers_are_waited_for_until_one_common_moment(void **state)
         assert_int_equal(wg__worker_wait(workers[i], until_ns), expected);
     }
     /* One timeout, not six of them. */
-    assert_true(wg__clock_ns() < until_ns + 1000U * 1000000U);
+    assert_true(wg__clock_ns() < until_ns + UINT64_C(1000) * 1000000);
     for (size_t i = 0; i < COUNT; i++)
         gate_open(&calls[i].gate);
     for (size_t i = 0; i < COUNT; i++) {
@@ -189,7 +189,8 @@ static void the_context_has_exactly_one_owner_however_close_the_race(void **stat
     unsigned kept = 0;
     unsigned returned = 0;
     for (unsigned i = 0; i < 2000; i++) {
-        const enum wg_code code = wg__worker_call(worker, note, drop, &call, i % 40 * 1000U);
+        const enum wg_code code =
+            wg__worker_call(worker, note, drop, &call, i % 40 * UINT64_C(1000));
         if (code == WG_OK) {
             returned++;
             continue;

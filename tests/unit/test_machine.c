@@ -116,7 +116,7 @@ static void eight_that_hang_cost_one_timeout(void **state)
     struct wg_machine *machine = open_hanging(&world);
     const uint64_t open_ns = wg__clock_ns() - before_ns;
     assert_true(open_ns >= HANG_MS * 1000000ULL);
-    assert_true(open_ns < 8 * HANG_MS * 1000000ULL);
+    assert_true(open_ns < 8ULL * HANG_MS * 1000000ULL);
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(info_of(machine, i)->state, WG_ETIMEOUT);
     wg_machine_close(machine);
