@@ -28,7 +28,7 @@
 #include "device/kernel_device.h"
 #include "device/select.h"
 
-enum { HWMON, CLOCK, CARD }; /* folders; the first is gone when the device is */
+enum { HWMON, CLOCK }; /* folders; the first is gone when the device is */
 
 static const uint64_t VENDOR_INTEL = 0x8086;
 static const double MICRO = 1e-6;
@@ -127,15 +127,15 @@ static enum wg_code locate(struct wg_kernel_device *kernel, struct wg_error *err
     const char *pci = kernel->device.info.pci;
     const char *card = NULL;
     enum wg_code code = wg__drm_card_find(kernel->root, pci, &kernel->paths, &card, err);
-    if (code == WG_OK && card == NULL)
-        code = wg__fail(err, WG_ELOST, "/sys/class/drm has no card at %s any more", pci);
-    if (code == WG_OK)
-        code = wg__drm_card_hwmon(kernel->root, card, &kernel->paths, &kernel->folders[HWMON], err);
+    if (code != WG_OK)
+        return code;
+    if (card == NULL)
+        return wg__fail(err, WG_ELOST, "/sys/class/drm has no card at %s any more", pci);
+    code = wg__drm_card_hwmon(kernel->root, card, &kernel->paths, &kernel->folders[HWMON], err);
     if (code != WG_OK)
         return code;
     if (kernel->folders[HWMON] == NULL)
         return wg__fail(err, WG_ELOST, "the card at %s has no hwmon any more", pci);
-    kernel->folders[CARD] = card;
     /* `device` is a link: ".." behind it would not lead back to the card. */
     const bool is_card = strcmp(intel->files->folder, "..") == 0;
     const int length = (int)(strlen(card) - (is_card ? sizeof "/device" - 1 : 0));
