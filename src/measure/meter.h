@@ -10,8 +10,11 @@
  *     read:  waits for the marks,
  *            never for a device that is down
  *
- * The bell is one futex word for all tracks: a caller rings it at most once an edge and wakes two
- * threads, each of which wakes two more. So `end` of a window over eight devices costs one wake.
+ * To wake a thread costs a caller some 2 to 10 us. So for some seconds after an edge the threads of
+ * fast counters look by themselves whether there was another, once a tick, just before the tick
+ * (schedule.h), and nobody rings. After a quiet time they sleep until their regular read, and the
+ * first edge rings: one futex word for all tracks, which wakes two threads, each of which wakes two
+ * more; a window over eight devices costs its caller one wake.
  *
  * A call into a driver may never return. The thread that hangs in it holds no lock; whoever waits
  * for the track (a reader, `close`, another track's thread) notices, and gives the device up.
@@ -78,7 +81,7 @@ struct wg_track {
     pthread_t thread;
     uint32_t seen_rings;                /* of the thread alone */
     atomic_uint_fast64_t busy_since_ns; /* a read is under way; 0: none */
-    atomic_bool wants_edges;
+    atomic_bool wants_ring;             /* it sleeps for long, and an edge now should wake it */
     _Atomic(double) power_w;
     atomic_size_t reads; /* for tests */
 };
@@ -90,7 +93,8 @@ struct wg_meter {
     uint64_t period_ns, timeout_ns;
     bool has_edges;
     atomic_bool is_closed;
-    _Atomic(uint32_t) rings; /* the bell */
+    atomic_uint_fast64_t last_edge_ns; /* a window began or ended */
+    _Atomic(uint32_t) rings;           /* the bell */
     atomic_uint sleepers;
     pthread_mutex_t lock;
     struct wg_window *newest; /* open windows */

@@ -75,13 +75,20 @@ static double share(double part_s, double whole_s)
     return whole_s > 0 ? fmin(fmax(part_s / whole_s, 0), 1) : (double)NAN;
 }
 
-/* The stretch of the line that holds an edge bounds how well the edge is known in time. */
+/* How sharp an edge is in time: in the middle of a stretch of the line, no sharper than the stretch
+ * is long; near a point, as sharp as the point. */
+static double edge_resolution_s(const struct wg_mark *mark)
+{
+    if (mark->energy.stretch_ns == 0)
+        return 0;
+    const double stretch_s = (double)mark->energy.stretch_ns * 1e-9;
+    const double x = (double)(mark->t_ns - mark->energy.begin_ns) * 1e-9 / stretch_s;
+    return 4 * x * (1 - x) * stretch_s;
+}
+
 static double resolution_between(const struct wg_mark *from, const struct wg_mark *to)
 {
-    const uint64_t longest_ns = from->energy.stretch_ns > to->energy.stretch_ns
-                                    ? from->energy.stretch_ns
-                                    : to->energy.stretch_ns;
-    return fmax(to->period_s, (double)longest_ns * 1e-9);
+    return fmax(to->period_s, fmax(edge_resolution_s(from), edge_resolution_s(to)));
 }
 
 static void fill_energy(struct wg_window_result *out, const struct wg_mark *from,

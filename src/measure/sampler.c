@@ -24,6 +24,7 @@
 static const uint64_t SECOND_NS = 1000000000U;
 static const uint64_t BACKOFF_MAX_NS = 30000000000U;
 static const uint64_t LONGEST_WAIT_NS = 50000000; /* between two looks at a call that may hang */
+static const uint64_t LIVELY_NS = 3000000000U;    /* after an edge, others are expected */
 enum { FAILURES_DOWN = 2, WAKES = 2 };
 
 static struct timespec timespec_of(uint64_t t_ns)
@@ -257,6 +258,16 @@ static void watch_others(struct wg_track *track, uint64_t now_ns)
             (void)wg__track_check_hung(&meter->tracks[i], now_ns);
 }
 
+/* When to look for edges unasked; UINT64_MAX: not, whoever makes one should ring. */
+static uint64_t next_look(struct wg_track *track, uint64_t now_ns)
+{
+    const bool wants_edges =
+        track->failures == 0 && wg__schedule_wants_edge(&track->schedule, &track->account, now_ns);
+    const bool is_lively = now_ns < atomic_load(&track->meter->last_edge_ns) + LIVELY_NS;
+    atomic_store(&track->wants_ring, wants_edges && !is_lively);
+    return wants_edges && is_lively ? wg__schedule_look_ns(&track->account, now_ns) : UINT64_MAX;
+}
+
 /* One turn: sleeps or reads. Locked on entry and return. */
 static void turn(struct wg_track *track)
 {
@@ -275,9 +286,11 @@ static void turn(struct wg_track *track)
         wg__schedule_next(&track->schedule, &track->account, oldest_edge(track), now_ns, &purpose);
     if (next_ns < track->retry_ns)
         next_ns = track->retry_ns;
-    atomic_store(&track->wants_edges,
-                 track->failures == 0 &&
-                     wg__schedule_wants_edge(&track->schedule, &track->account, now_ns));
+    const uint64_t look_ns = next_look(track, now_ns);
+    if (next_ns > now_ns && look_ns < next_ns) {
+        next_ns = look_ns;
+        purpose = WG_READ_NONE;
+    }
     if (next_ns > now_ns) {
         (void)pthread_mutex_unlock(&track->lock);
         const bool has_come = sleep_until(meter, rings, next_ns);
@@ -285,7 +298,7 @@ static void turn(struct wg_track *track)
         if (!has_come)
             return;
     }
-    if (atomic_load(&meter->is_closed))
+    if (atomic_load(&meter->is_closed) || purpose == WG_READ_NONE)
         return;
     read_device(track, purpose);
     if (purpose == WG_READ_REGULAR) {

@@ -10,6 +10,8 @@
 
 static const double EDGES_A_SECOND = 50;
 static const uint64_t SLOW_NS = 1000000000U;
+static const uint64_t LOOK_NS = 10000000;
+static const double LOOK_SHARE = 0.1;     /* of a period, before a tick */
 static const uint64_t MARGIN_NS = 150000; /* behind a tick, beyond the doubt about it */
 
 void wg__schedule_init(struct wg_schedule *schedule, uint64_t period_ns, bool has_edges,
@@ -43,6 +45,12 @@ static uint64_t behind(const struct wg_ticks *ticks, uint64_t tick_ns, double ha
     return tick_ns + (uint64_t)(half_ns + 2 * WG_TICKS_STRAY * ticks->period_ns) + MARGIN_NS;
 }
 
+/* Where a read surely does not see the tick yet. */
+static uint64_t before(const struct wg_ticks *ticks, uint64_t tick_ns, double half_ns)
+{
+    return tick_ns - (uint64_t)(half_ns + WG_TICKS_STRAY * ticks->period_ns) - MARGIN_NS / 2;
+}
+
 /* The regular read, just behind the tick that is nearest to its time. */
 static uint64_t next_regular(const struct wg_schedule *schedule, const struct wg_account *account)
 {
@@ -71,8 +79,7 @@ static uint64_t next_cut(const struct wg_schedule *schedule, const struct wg_acc
     const bool is_wide = half_ns > wg__ticks_wide_ns(ticks);
     if (!is_wide)
         tick_ns = wg__ticks_nearest(ticks, regular_ns, &half_ns);
-    const double stray_ns = WG_TICKS_STRAY * ticks->period_ns;
-    const uint64_t before_ns = tick_ns - (uint64_t)(half_ns + stray_ns) - MARGIN_NS / 2;
+    const uint64_t before_ns = before(ticks, tick_ns, half_ns);
     const uint64_t last_ns = schedule->last_ns;
     const uint64_t previous_ns = behind(ticks, tick_ns - (uint64_t)ticks->period_ns, half_ns);
     if (now_ns <= before_ns && last_ns < (is_wide ? previous_ns : before_ns))
@@ -148,6 +155,18 @@ uint64_t wg__schedule_next(const struct wg_schedule *schedule, const struct wg_a
 bool wg__schedule_is_slow(const struct wg_schedule *schedule, uint64_t now_ns)
 {
     return now_ns + schedule->period_ns / 2 >= schedule->slow_ns;
+}
+
+uint64_t wg__schedule_look_ns(const struct wg_account *account, uint64_t now_ns)
+{
+    const struct wg_ticks *ticks = &account->ticks;
+    if (!account->has_counter || ticks->state != WG_TICKS_LOCKED || account->is_stuck)
+        return now_ns + LOOK_NS;
+    /* Early enough to be woken late. */
+    const uint64_t early_ns = (uint64_t)(LOOK_SHARE * ticks->period_ns);
+    double half_ns;
+    const uint64_t tick_ns = wg__ticks_next(ticks, now_ns + early_ns + MARGIN_NS, &half_ns);
+    return later(before(ticks, tick_ns, half_ns) - early_ns, now_ns + MARGIN_NS);
 }
 
 void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, enum wg_read_purpose purpose,

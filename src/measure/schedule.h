@@ -20,7 +20,12 @@
 
 #include "measure/account.h"
 
-enum wg_read_purpose { WG_READ_REGULAR, WG_READ_TICK /* search or cut */, WG_READ_EDGE };
+enum wg_read_purpose {
+    WG_READ_NONE,
+    WG_READ_REGULAR,
+    WG_READ_TICK, /* search or cut */
+    WG_READ_EDGE
+};
 
 struct wg_schedule {
     uint64_t period_ns;
@@ -47,6 +52,10 @@ bool wg__schedule_is_slow(const struct wg_schedule *schedule, uint64_t now_ns);
 /* A read was made at `t_ns`. */
 void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, enum wg_read_purpose purpose,
                        bool was_slow);
+
+/* The next time at which to look whether there was an edge, when callers do not ring: just before
+ * the next tick of the counter, where a read still belongs to the edge's own tick; else soon. */
+uint64_t wg__schedule_look_ns(const struct wg_account *account, uint64_t now_ns);
 
 /* Whether an edge now would make the device be read: else nobody need be woken for it. */
 bool wg__schedule_wants_edge(const struct wg_schedule *schedule, const struct wg_account *account,

@@ -152,7 +152,7 @@ static void window_init(struct wg_window *window, struct wg_meter *meter, const 
 static bool helps_to_ring(const struct wg_window *window)
 {
     for (size_t i = 0; i < window->count; i++)
-        if (atomic_load(&window->meter->tracks[window->slots[i].track].wants_edges))
+        if (atomic_load(&window->meter->tracks[window->slots[i].track].wants_ring))
             return true;
     return false;
 }
@@ -180,6 +180,7 @@ enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter, con
     window->begin_ns = wg__clock_ns();
     for (size_t i = 0; i < count; i++)
         link_slot(&meter->tracks[window->slots[i].track], &window->slots[i]);
+    atomic_store(&meter->last_edge_ns, window->begin_ns);
     if (helps_to_ring(window))
         wg__meter_ring(meter);
     *out = window;
@@ -193,6 +194,7 @@ void wg_window_end(struct wg_window *window)
         !atomic_compare_exchange_strong(&window->end_ns, &open, wg__clock_ns()))
         return;
     unlist_open(window->meter, window);
+    atomic_store(&window->meter->last_edge_ns, atomic_load(&window->end_ns));
     if (helps_to_ring(window))
         wg__meter_ring(window->meter);
 }
@@ -253,7 +255,8 @@ static void extend(struct wg_mark *mark, const struct wg_track *track)
     mark->energy.sums[track->account.is_anchored ? WG_SUM_COUNTER_S : WG_SUM_POWER_S] += dt;
     mark->energy.error = hypot(mark->energy.error, power_w * dt);
     mark->energy.distance_ns = 0;
-    mark->energy.stretch_ns = mark->t_ns - last->t_ns;
+    mark->energy.stretch_ns = 2 * (mark->t_ns - last->t_ns);
+    mark->energy.begin_ns = last->t_ns;
 }
 
 static void read_slot(struct wg_slot_link *slot, uint64_t end_ns, bool is_open,
