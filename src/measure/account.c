@@ -312,7 +312,7 @@ static bool place_counter(const struct wg_account *account, const struct wg_samp
     const uint64_t since_ns = sample->t_ns - account->read_ns;
     if (has_changed && account->has_read && (double)since_ns < period_ns) {
         *t_out = sample->t_ns - since_ns / 2;
-        *half_out = (double)(since_ns / 2 + slack_ns);
+        *half_out = (double)since_ns / 2 + (double)slack_ns;
         return true;
     }
     *t_out = sample->t_ns - (uint64_t)(period_ns / 2);

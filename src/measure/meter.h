@@ -28,6 +28,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "device/machine.h"
@@ -55,8 +56,7 @@ struct wg_window {
     uint64_t begin_ns;
     atomic_uint_fast64_t end_ns;     /* 0: open */
     double peak_w;                   /* of the total; guarded by the leader's track */
-    struct wg_window *newer, *older; /* among the open ones; `older` also in the pool */
-    bool is_listed;
+    struct wg_window *newer, *older; /* among those not freed; `older` also in the pool */
     size_t count;
     struct wg_slot_link slots[];
 };
@@ -88,7 +88,8 @@ struct wg_track {
 
 struct wg_meter {
     atomic_size_t holds;
-    pid_t pid; /* the threads' process */
+    const atomic_uint *here; /* a page of one word, 1; the kernel wipes it in a forked child */
+    pid_t pid;               /* of the threads' process; used where there is no such page */
     struct wg_machine *machine;
     uint64_t period_ns, timeout_ns;
     bool has_edges;
@@ -97,7 +98,7 @@ struct wg_meter {
     _Atomic(uint32_t) rings;           /* the bell */
     atomic_uint sleepers;
     pthread_mutex_t lock;
-    struct wg_window *newest; /* open windows */
+    struct wg_window *newest; /* of the windows not freed yet */
     struct wg_window *pool;   /* freed windows, linked by `older` */
     size_t pooled;
     size_t track_count;
@@ -106,11 +107,17 @@ struct wg_meter {
 
 void wg__meter_unref(struct wg_meter *meter);
 
+/* Whether this is a child of the process that opened it, without the threads. */
+static inline bool wg__meter_is_foreign(const struct wg_meter *meter)
+{
+    return meter->here ? atomic_load(meter->here) == 0 : meter->pid != getpid();
+}
+
 /* Wakes the threads, if one sleeps. */
 void wg__meter_ring(struct wg_meter *meter);
 
 /* sampler.c: the thread of a track; the argument is the track. */
-void *wg__track_run(void *track);
+void *wg__track_run(void *argument);
 
 /* Takes the marks that the account has reached. Locked. */
 void wg__track_settle(struct wg_track *track);

@@ -11,7 +11,6 @@
  */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -20,88 +19,7 @@
 enum { POOL_MAX = 64 };
 static const uint64_t PATIENCE_NS = 250000000; /* beyond two periods, for a slow driver */
 
-static bool is_foreign(const struct wg_meter *meter)
-{
-    return meter->pid != getpid();
-}
-
 /* -- Pool and names --------------------------------------------------------------------------- */
-
-static struct wg_window *take_window(struct wg_meter *meter)
-{
-    (void)pthread_mutex_lock(&meter->lock);
-    struct wg_window *window = meter->pool;
-    if (window) {
-        meter->pool = window->older;
-        meter->pooled--;
-    }
-    (void)pthread_mutex_unlock(&meter->lock);
-    if (!window)
-        window = wg__alloc(sizeof *window + meter->track_count * sizeof window->slots[0]);
-    return window;
-}
-
-static void give_window(struct wg_window *window)
-{
-    struct wg_meter *meter = window->meter;
-    (void)pthread_mutex_lock(&meter->lock);
-    const bool is_kept = meter->pooled < POOL_MAX && !atomic_load(&meter->is_closed);
-    if (is_kept) {
-        window->older = meter->pool;
-        meter->pool = window;
-        meter->pooled++;
-    }
-    (void)pthread_mutex_unlock(&meter->lock);
-    if (!is_kept)
-        wg__free(window);
-    wg__meter_unref(meter);
-}
-
-static void list_open(struct wg_meter *meter, struct wg_window *window)
-{
-    (void)pthread_mutex_lock(&meter->lock);
-    window->newer = NULL;
-    window->older = meter->newest;
-    if (meter->newest)
-        meter->newest->newer = window;
-    meter->newest = window;
-    window->is_listed = true;
-    (void)pthread_mutex_unlock(&meter->lock);
-}
-
-static void unlist_open(struct wg_meter *meter, struct wg_window *window)
-{
-    (void)pthread_mutex_lock(&meter->lock);
-    if (window->is_listed) {
-        if (window->older)
-            window->older->newer = window->newer;
-        if (window->newer)
-            window->newer->older = window->older;
-        else
-            meter->newest = window->older;
-        window->is_listed = false;
-    }
-    (void)pthread_mutex_unlock(&meter->lock);
-}
-
-struct wg_window *wg_window_find(struct wg_meter *meter, const char *name)
-{
-    if (is_foreign(meter))
-        return NULL;
-    (void)pthread_mutex_lock(&meter->lock);
-    struct wg_window *window = meter->newest;
-    while (window && strcmp(window->name, name) != 0)
-        window = window->older;
-    (void)pthread_mutex_unlock(&meter->lock);
-    return window;
-}
-
-const char *wg_window_name(const struct wg_window *window)
-{
-    return window->name;
-}
-
-/* -- Begin and end ---------------------------------------------------------------------------- */
 
 /* Cut between characters, not within one. */
 static void copy_name(char *out, const char *name)
@@ -117,6 +35,73 @@ static void copy_name(char *out, const char *name)
     out[length] = '\0';
 }
 
+/* A window from the pool, else a new one, listed among those that may be found. */
+static struct wg_window *take_window(struct wg_meter *meter, const char *name)
+{
+    (void)pthread_mutex_lock(&meter->lock);
+    struct wg_window *window = meter->pool;
+    if (window) {
+        meter->pool = window->older;
+        meter->pooled--;
+    } else {
+        window = wg__alloc(sizeof *window + meter->track_count * sizeof window->slots[0]);
+    }
+    if (window) {
+        window->meter = meter;
+        window->count = 0; /* whoever finds it by name before it has begun does no harm */
+        copy_name(window->name, name);
+        atomic_store(&window->end_ns, 0);
+        window->newer = NULL;
+        window->older = meter->newest;
+        if (meter->newest)
+            meter->newest->newer = window;
+        meter->newest = window;
+    }
+    (void)pthread_mutex_unlock(&meter->lock);
+    return window;
+}
+
+static void give_window(struct wg_window *window)
+{
+    struct wg_meter *meter = window->meter;
+    (void)pthread_mutex_lock(&meter->lock);
+    if (window->older)
+        window->older->newer = window->newer;
+    if (window->newer)
+        window->newer->older = window->older;
+    else
+        meter->newest = window->older;
+    const bool is_kept = meter->pooled < POOL_MAX && !atomic_load(&meter->is_closed);
+    if (is_kept) {
+        window->older = meter->pool;
+        meter->pool = window;
+        meter->pooled++;
+    }
+    (void)pthread_mutex_unlock(&meter->lock);
+    if (!is_kept)
+        wg__free(window);
+    wg__meter_unref(meter);
+}
+
+struct wg_window *wg_window_find(struct wg_meter *meter, const char *name)
+{
+    if (wg__meter_is_foreign(meter))
+        return NULL;
+    (void)pthread_mutex_lock(&meter->lock);
+    struct wg_window *window = meter->newest;
+    while (window && (atomic_load(&window->end_ns) != 0 || strcmp(window->name, name) != 0))
+        window = window->older;
+    (void)pthread_mutex_unlock(&meter->lock);
+    return window;
+}
+
+const char *wg_window_name(const struct wg_window *window)
+{
+    return window->name;
+}
+
+/* -- Begin and end ---------------------------------------------------------------------------- */
+
 static void link_slot(struct wg_track *track, struct wg_slot_link *slot)
 {
     (void)pthread_mutex_lock(&track->lock);
@@ -128,13 +113,10 @@ static void link_slot(struct wg_track *track, struct wg_slot_link *slot)
     (void)pthread_mutex_unlock(&track->lock);
 }
 
-static void window_init(struct wg_window *window, struct wg_meter *meter, const char *name,
-                        const size_t *devices, size_t count)
+static void window_init(struct wg_window *window, struct wg_meter *meter, const size_t *devices,
+                        size_t count)
 {
-    window->meter = meter;
     (void)atomic_fetch_add(&meter->holds, 1);
-    copy_name(window->name, name);
-    atomic_store(&window->end_ns, 0);
     window->peak_w = NAN;
     window->count = count;
     bool has_leader = false;
@@ -160,7 +142,7 @@ static bool helps_to_ring(const struct wg_window *window)
 enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter, const char *name,
                              const size_t *devices, size_t device_count, struct wg_error *err)
 {
-    if (is_foreign(meter))
+    if (wg__meter_is_foreign(meter))
         return wg__fail(err, WG_ESTATE,
                         "beginning window '%s' after fork: open a meter of your own",
                         name ? name : "");
@@ -172,11 +154,10 @@ enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter, con
         if (devices[i] >= meter->track_count)
             return wg__fail(err, WG_EINVAL, "window '%s': there is no device %zu, only %zu",
                             name ? name : "", devices[i], meter->track_count);
-    struct wg_window *window = take_window(meter);
+    struct wg_window *window = take_window(meter, name);
     if (!window)
         return wg__fail(err, WG_ENOMEM, "beginning window '%s': out of memory", name ? name : "");
-    window_init(window, meter, name, devices, count);
-    list_open(meter, window);
+    window_init(window, meter, devices, count);
     window->begin_ns = wg__clock_ns();
     for (size_t i = 0; i < count; i++)
         link_slot(&meter->tracks[window->slots[i].track], &window->slots[i]);
@@ -190,10 +171,9 @@ enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter, con
 void wg_window_end(struct wg_window *window)
 {
     uint64_t open = 0;
-    if (is_foreign(window->meter) ||
+    if (wg__meter_is_foreign(window->meter) ||
         !atomic_compare_exchange_strong(&window->end_ns, &open, wg__clock_ns()))
         return;
-    unlist_open(window->meter, window);
     atomic_store(&window->meter->last_edge_ns, atomic_load(&window->end_ns));
     if (helps_to_ring(window))
         wg__meter_ring(window->meter);
@@ -201,9 +181,8 @@ void wg_window_end(struct wg_window *window)
 
 void wg_window_free(struct wg_window *window)
 {
-    if (!window || is_foreign(window->meter))
+    if (!window || wg__meter_is_foreign(window->meter))
         return;
-    unlist_open(window->meter, window);
     for (size_t i = 0; i < window->count; i++) {
         struct wg_slot_link *slot = &window->slots[i];
         struct wg_track *track = &window->meter->tracks[slot->track];
@@ -297,9 +276,10 @@ enum wg_code wg_window_read(struct wg_window *window, struct wg_window_result *t
                             struct wg_window_result *devices, size_t capacity, struct wg_error *err)
 {
     const struct wg_meter *meter = window->meter;
-    if (is_foreign(meter) || atomic_load(&meter->is_closed))
+    if (wg__meter_is_foreign(meter) || atomic_load(&meter->is_closed))
         return wg__fail(err, WG_ESTATE, "window '%s': its meter %s", window->name,
-                        is_foreign(meter) ? "stayed in the process that forked" : "is closed");
+                        wg__meter_is_foreign(meter) ? "stayed in the process that forked"
+                                                    : "is closed");
     uint64_t end_ns = atomic_load(&window->end_ns);
     const bool is_open = end_ns == 0;
     if (is_open)
