@@ -248,10 +248,11 @@ static void append_counter(struct wg_account *account, uint64_t t_ns, double ene
 }
 
 /* Begins to believe a counter: what it shows at `t_ns` is the energy there. */
-static void anchor(struct wg_account *account, uint64_t t_ns, double counter_j)
+static void anchor(struct wg_account *account, uint64_t t_ns, double counter_j, double error_j)
 {
     if (account->energy.count == 0) {
-        const struct wg_line_point first = {.t_ns = t_ns, .error = account->counter_step_j};
+        const struct wg_line_point first = {.t_ns = t_ns,
+                                            .error = error_j + account->counter_step_j};
         wg__line_append(&account->energy, &first);
     }
     append_bridge(account, t_ns, false, account->is_stuck);
@@ -276,11 +277,19 @@ static bool may_stand(const struct wg_account *account, uint64_t from_ns, uint64
 static void take_counter(struct wg_account *account, uint64_t t_ns, double half_ns,
                          double counter_j)
 {
-    const struct wg_line_point *last = wg__line_last(&account->energy);
+    if (account->energy.count == 0 && account->has_read) {
+        /* Where the ticks were is unknown as far back as the first reading. */
+        const uint64_t age_ns = (uint64_t)(wg__account_period_s(account) * 0.5e9);
+        if (account->first_ns - age_ns < t_ns)
+            anchor(account, account->first_ns - age_ns, account->first_j,
+                   (counter_j - account->first_j) * (double)age_ns /
+                       (double)(t_ns - account->first_ns + age_ns));
+    }
     if (!account->is_anchored) {
-        anchor(account, t_ns, counter_j);
+        anchor(account, t_ns, counter_j, 0);
         return;
     }
+    const struct wg_line_point *last = wg__line_last(&account->energy);
     if (t_ns <= last->t_ns)
         return;
     const double energy_j = counter_j + account->offset_j - last->sums[WG_SUM_ENERGY_J];
@@ -340,7 +349,7 @@ static void restart(struct wg_account *account, const struct wg_sample *sample)
     const double nominal_s = account->ticks.nominal_ns * 1e-9;
     wg__ticks_init(&account->ticks, nominal_s);
     if (account->energy.count > 0)
-        anchor(account, t_ns, sample->values[WG_METRIC_ENERGY_J]);
+        anchor(account, t_ns, sample->values[WG_METRIC_ENERGY_J], 0);
     else
         account->is_anchored = false;
 }
@@ -367,11 +376,15 @@ static void add_counter(struct wg_account *account, const struct wg_sample *samp
             t_ns = account->ticks.tick_ns;
             half_ns = account->ticks.half_ns;
             is_placed = true;
-            if (account->energy.count == 0)
-                anchor(account, t_ns - (uint64_t)account->ticks.period_ns, before_j);
+            if (account->energy.count == 0 && before_j == account->first_j)
+                anchor(account, t_ns - (uint64_t)account->ticks.period_ns, before_j, 0);
         }
         if (is_placed && (!account->is_stuck || has_changed))
             take_counter(account, t_ns, half_ns, counter_j);
+    }
+    if (!had_read) {
+        account->first_j = counter_j;
+        account->first_ns = sample->t_ns;
     }
     account->read_j = counter_j;
     account->read_ns = sample->t_ns;

@@ -83,6 +83,8 @@ struct wg_account {
     /* Counter. */
     bool is_anchored; /* energy = counter + offset */
     double offset_j;
+    double first_j; /* first reading, and when: the line of energy begins there */
+    uint64_t first_ns;
     double read_j; /* last reading, and when */
     uint64_t read_ns, read_span_ns;
     bool has_read;

@@ -218,6 +218,21 @@ static struct wg_window_result one_window(struct synthetic *device, double begin
     return result_of(&window);
 }
 
+/* A loaded machine answers the search for the ticks late, or makes it fail. */
+static void a_slow_start_leaves_no_time_without_energy(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct synthetic *device = device_new(&kinds[seed % 2], CONSTANT, seed);
+        device->latency_s = 0.002 + 0.001 * (double)seed;
+        const struct wg_window_result result = one_window(device, 0.08, 0.2);
+        if (!(fabs(result.energy_j - 12) <= fmin(1.5 * result.energy_error_j, 8)))
+            fail_msg("seed %u: %.3f J +- %.3f of 12", (unsigned)seed, result.energy_j,
+                     result.energy_error_j);
+        free(device);
+    }
+}
+
 /* Field report 9 and C 1: a counter that restarts is bridged by power, never huge, never negative.
  */
 static void a_counter_that_restarts_is_bridged(void **state)
@@ -505,6 +520,7 @@ int main(void)
         cmocka_unit_test(errors_claimed_cover_the_truth),
         cmocka_unit_test(adjacent_windows_add_up_and_nested_ones_never_exceed),
         cmocka_unit_test(windows_below_the_resolution_say_so_and_still_estimate),
+        cmocka_unit_test(a_slow_start_leaves_no_time_without_energy),
         cmocka_unit_test(a_counter_that_restarts_is_bridged),
         cmocka_unit_test(a_jump_beyond_what_can_be_drawn_is_not_believed),
         cmocka_unit_test(a_stuck_counter_gives_way_to_power),
