@@ -133,14 +133,17 @@ static long resident_kb(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
     char line[128];
-    long pages = -1;
-    if (file && fgets(line, sizeof line, file)) {
+    uint64_t pages = 0;
+    if (file && fgets(line, sizeof line, file)) { /* size resident ... */
         char *second = strchr(line, ' ');
-        pages = second ? strtol(second, NULL, 10) : -1;
+        if (second) {
+            second[1 + strcspn(second + 1, " ")] = '\0';
+            (void)wg__parse_uint64(second + 1, &pages);
+        }
     }
     if (file)
         (void)fclose(file);
-    return pages * 4;
+    return (long)pages * 4;
 }
 
 static void print_memory(void)
@@ -177,8 +180,8 @@ static double processor_s(void)
 
 static void sample_machine(double seconds)
 {
-    struct wg_machine *machine;
-    struct wg_meter *meter;
+    struct wg_machine *machine = NULL;
+    struct wg_meter *meter = NULL;
     struct wg_error err;
     const struct wg_machine_opts opts = WG_MACHINE_OPTS(.gpus_only = true);
     const uint64_t from_ns = wg__clock_ns();

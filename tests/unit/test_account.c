@@ -93,7 +93,7 @@ static void constant_power_is_exact_whatever_repeats(void **state)
     }
 }
 
-enum { MANY = 400 };
+#define MANY 400
 
 static void random_windows(struct synthetic *device, struct synthetic_window *windows,
                            double length_s)
