@@ -176,7 +176,7 @@ static void append_knobs(const struct wg_device_info *info, bool with_color, str
 }
 
 /* What is missing: meters first, then knobs. */
-enum { MISSING_MAX = (int)WG_METRIC_COUNT + (int)WG_KNOB_COUNT };
+#define MISSING_MAX ((size_t)WG_METRIC_COUNT + (size_t)WG_KNOB_COUNT)
 
 struct missing {
     const char *key;

@@ -120,10 +120,12 @@ enum wg_code wg__record_threads_start(struct wg_record_threads **out, struct wg_
     threads->interval_ns = interval_ns;
     threads->start_ns = wg__clock_ns();
     threads->readers = wg__alloc_zeroed(count + 1, sizeof *threads->readers);
+    if (threads->readers == NULL) {
+        (void)wg__record_threads_stop(threads, NULL, NULL, NULL);
+        return wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
+    }
     enum wg_code code =
-        threads->readers != NULL
-            ? wg__recorder_open(&threads->recorder, path, machine, threads->start_ns, err)
-            : wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
+        wg__recorder_open(&threads->recorder, path, machine, threads->start_ns, err);
     for (size_t i = 0; i < count && code == WG_OK; i++) {
         struct reader *reader = &threads->readers[i];
         *reader = (struct reader){
