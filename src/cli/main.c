@@ -18,12 +18,8 @@
 #include "wattgov/version.h"
 
 static const struct wg_command *const commands[] = {
-    &wg__command_devices,
-    &wg__command_measure,
-    &wg__command_record,
-    &wg__command_simulate,
-    &wg__command_top,
-    NULL,
+    &wg__command_devices,  &wg__command_measure, &wg__command_record,
+    &wg__command_simulate, &wg__command_top,     NULL,
 };
 
 static const struct wg_command root = {

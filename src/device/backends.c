@@ -12,12 +12,8 @@
 #include "device/backend.h"
 
 const struct wg_backend *const wg__backends[] = {
-    &wg__backend_nvml,
-    &wg__backend_amdgpu,
-    &wg__backend_intel,
-    &wg__backend_jetson,
-    &wg__backend_rapl,
-    NULL,
+    &wg__backend_nvml,   &wg__backend_amdgpu, &wg__backend_intel,
+    &wg__backend_jetson, &wg__backend_rapl,   NULL,
 };
 
 const struct wg_backend *const wg__backends_replay[] = {

@@ -230,79 +230,79 @@ static void gzipped_recordings_are_read_too(void **state)
 #define DEVICE          DEVICE_WITH("")
 #define POWER(t, value) "{\"device\":0,\"t_s\":" t ",\"metrics\":{\"power_w\":" value "}}\n"
 
+static const struct {
+    const char *text, *message;
+} damaged[] = {
+    {"", "r:1: the file ends here, its first line is missing"},
+    {"hello\n", "r:1: column 5: "},
+    {"[]\n", "r:1: no JSON object"},
+    {"{}\n", "r:1: 'schema' is missing"},
+    {"{\"schema\":\"wattgov.machine/2\"}\n",
+     "r:1: the schema is 'wattgov.machine/2', this version reads 'wattgov.machine/1'"},
+    {"{\"schema\":7}\n", "r:1: 'schema' is no text"},
+    {"{\"schema\":\"wattgov.machine/1\",\"wattgov\":\"0\",\"backend_count\":65,"
+     "\"device_count\":1}\n",
+     "r:1: 'backend_count' is not a whole number from 0 to 64"},
+    {"{\"schema\":\"wattgov.machine/1\",\"wattgov\":\"0\",\"backend_count\":0,"
+     "\"device_count\":4097}\n",
+     "r:1: 'device_count' is not a whole number from 0 to 4096"},
+    {"{\"schema\":\"wattgov.machine/1\",\"wattgov\":\"0\",\"backend_count\":0,"
+     "\"device_count\":-1}\n",
+     "'device_count' is not a whole number"},
+    {HEADER, "r:2: the file ends here, lines of devices are missing"},
+    {HEADER "{\"device\":1}\n", "r:2: device 1, expected 0"},
+    {HEADER "{\"device\":0}\n", "r:2: 'kind' is missing"},
+    {HEADER "{\"device\":0,\"device\":0}\n", "r:2: column "},
+    {HEADER DEVICE_WITH(",\"uuid\":1"), "r:2: 'uuid' is no text"},
+    {HEADER DEVICE_WITH(",\"is_mig\":1"), "r:2: 'is_mig' is neither true nor false"},
+    {HEADER DEVICE_WITH(",\"mig_uuids\":[1]"), "r:2: 'mig_uuids' holds something that is no text"},
+    {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":1}"),
+     "r:2: meter 'power_w': 'power_w' is no object"},
+    {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":{\"present\":true}}"),
+     "r:2: meter 'power_w': 'source' is missing"},
+    {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":{\"source\":\"s\"}}"),
+     "r:2: meter 'power_w': 'why_not' is missing"},
+    {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":{\"present\":true,\"source\":\"s\","
+                        "\"update_period_s\":-1}}"),
+     "r:2: meter 'power_w': 'update_period_s' is not a number from 0 to 1e+06"},
+    {HEADER DEVICE_WITH(",\"knobs\":{\"power_limit\":{\"present\":true,\"source\":\"s\","
+                        "\"min\":2,\"max\":1}}"),
+     "r:2: knob 'power_limit': 'max' is below 'min'"},
+    {HEADER DEVICE_WITH(",\"knobs\":{\"gpu_clock\":{\"present\":true,\"source\":\"s\","
+                        "\"min\":1,\"max\":2,\"levels\":[1,1]}}"),
+     "r:2: knob 'gpu_clock': 'levels' are not rising numbers"},
+    {HEADER DEVICE "{\"device\":1,\"t_s\":0,\"metrics\":{}}\n", "r:3: device 1, there are 1"},
+    {HEADER DEVICE "{\"device\":0,\"metrics\":{}}\n", "r:3: 't_s' is missing"},
+    {HEADER DEVICE POWER("-1", "1"), "r:3: 't_s' is not a number from 0 to 1e+08"},
+    {HEADER DEVICE POWER("1e9", "1"), "r:3: 't_s' is not a number from 0 to 1e+08"},
+    {HEADER DEVICE POWER("1e999", "1"), "r:3: column "},
+    {HEADER DEVICE POWER("1", "NaN"), "r:3: column "},
+    {HEADER DEVICE POWER("1", "\"x\""), "r:3: 'power_w' is no number"},
+    {HEADER DEVICE "{\"device\":0,\"t_s\":1}\n", "r:3: 'metrics' is missing"},
+    {HEADER DEVICE POWER("2", "1") POWER("1", "1"), "r:4: the time of device 0 goes back"},
+    {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"error\":\"WG_WHAT\",\"text\":\"\"}\n",
+     "r:3: 'error': there is no code 'WG_WHAT'"},
+    {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"error\":\"WG_OK\",\"text\":\"\"}\n",
+     "r:3: 'error' is WG_OK"},
+    {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"error\":\"WG_EIO\"}\n", "r:3: 'text' is missing"},
+    {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"metrics\":{},\"throttle\":[1]}\n",
+     "r:3: 'throttle' holds something that is no text"},
+    {HEADER DEVICE POWER("2", "1") "{\"end\":true,\"t_s\":1}\n",
+     "r:4: the recording ends before its last answer"},
+    {HEADER DEVICE "{\"end\":true,\"t_s\":1}\n" POWER("2", "1"),
+     "r:4: something behind the end of the recording"},
+};
+
 static void damaged_recordings_are_refused_with_file_and_line(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *message;
-    } rows[] = {
-        {"", "r:1: the file ends here, its first line is missing"},
-        {"hello\n", "r:1: column 5: "},
-        {"[]\n", "r:1: no JSON object"},
-        {"{}\n", "r:1: 'schema' is missing"},
-        {"{\"schema\":\"wattgov.machine/2\"}\n",
-         "r:1: the schema is 'wattgov.machine/2', this version reads 'wattgov.machine/1'"},
-        {"{\"schema\":7}\n", "r:1: 'schema' is no text"},
-        {"{\"schema\":\"wattgov.machine/1\",\"wattgov\":\"0\",\"backend_count\":65,"
-         "\"device_count\":1}\n",
-         "r:1: 'backend_count' is not a whole number from 0 to 64"},
-        {"{\"schema\":\"wattgov.machine/1\",\"wattgov\":\"0\",\"backend_count\":0,"
-         "\"device_count\":4097}\n",
-         "r:1: 'device_count' is not a whole number from 0 to 4096"},
-        {"{\"schema\":\"wattgov.machine/1\",\"wattgov\":\"0\",\"backend_count\":0,"
-         "\"device_count\":-1}\n",
-         "'device_count' is not a whole number"},
-        {HEADER, "r:2: the file ends here, lines of devices are missing"},
-        {HEADER "{\"device\":1}\n", "r:2: device 1, expected 0"},
-        {HEADER "{\"device\":0}\n", "r:2: 'kind' is missing"},
-        {HEADER "{\"device\":0,\"device\":0}\n", "r:2: column "},
-        {HEADER DEVICE_WITH(",\"uuid\":1"), "r:2: 'uuid' is no text"},
-        {HEADER DEVICE_WITH(",\"is_mig\":1"), "r:2: 'is_mig' is neither true nor false"},
-        {HEADER DEVICE_WITH(",\"mig_uuids\":[1]"),
-         "r:2: 'mig_uuids' holds something that is no text"},
-        {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":1}"),
-         "r:2: meter 'power_w': 'power_w' is no object"},
-        {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":{\"present\":true}}"),
-         "r:2: meter 'power_w': 'source' is missing"},
-        {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":{\"source\":\"s\"}}"),
-         "r:2: meter 'power_w': 'why_not' is missing"},
-        {HEADER DEVICE_WITH(",\"meters\":{\"power_w\":{\"present\":true,\"source\":\"s\","
-                            "\"update_period_s\":-1}}"),
-         "r:2: meter 'power_w': 'update_period_s' is not a number from 0 to 1e+06"},
-        {HEADER DEVICE_WITH(",\"knobs\":{\"power_limit\":{\"present\":true,\"source\":\"s\","
-                            "\"min\":2,\"max\":1}}"),
-         "r:2: knob 'power_limit': 'max' is below 'min'"},
-        {HEADER DEVICE_WITH(",\"knobs\":{\"gpu_clock\":{\"present\":true,\"source\":\"s\","
-                            "\"min\":1,\"max\":2,\"levels\":[1,1]}}"),
-         "r:2: knob 'gpu_clock': 'levels' are not rising numbers"},
-        {HEADER DEVICE "{\"device\":1,\"t_s\":0,\"metrics\":{}}\n", "r:3: device 1, there are 1"},
-        {HEADER DEVICE "{\"device\":0,\"metrics\":{}}\n", "r:3: 't_s' is missing"},
-        {HEADER DEVICE POWER("-1", "1"), "r:3: 't_s' is not a number from 0 to 1e+08"},
-        {HEADER DEVICE POWER("1e9", "1"), "r:3: 't_s' is not a number from 0 to 1e+08"},
-        {HEADER DEVICE POWER("1e999", "1"), "r:3: column "},
-        {HEADER DEVICE POWER("1", "NaN"), "r:3: column "},
-        {HEADER DEVICE POWER("1", "\"x\""), "r:3: 'power_w' is no number"},
-        {HEADER DEVICE "{\"device\":0,\"t_s\":1}\n", "r:3: 'metrics' is missing"},
-        {HEADER DEVICE POWER("2", "1") POWER("1", "1"), "r:4: the time of device 0 goes back"},
-        {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"error\":\"WG_WHAT\",\"text\":\"\"}\n",
-         "r:3: 'error': there is no code 'WG_WHAT'"},
-        {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"error\":\"WG_OK\",\"text\":\"\"}\n",
-         "r:3: 'error' is WG_OK"},
-        {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"error\":\"WG_EIO\"}\n", "r:3: 'text' is missing"},
-        {HEADER DEVICE "{\"device\":0,\"t_s\":1,\"metrics\":{},\"throttle\":[1]}\n",
-         "r:3: 'throttle' holds something that is no text"},
-        {HEADER DEVICE POWER("2", "1") "{\"end\":true,\"t_s\":1}\n",
-         "r:4: the recording ends before its last answer"},
-        {HEADER DEVICE "{\"end\":true,\"t_s\":1}\n" POWER("2", "1"),
-         "r:4: something behind the end of the recording"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         struct wg_recording *recording = NULL;
         struct wg_error err = {0};
-        const enum wg_code code =
-            wg__recording_open_memory(&recording, "r", rows[i].text, strlen(rows[i].text), &err);
-        if (code != WG_EDATA || strstr(err.text, rows[i].message) == NULL)
-            fail_msg("row %zu: '%s', expected '%s'", i, err.text, rows[i].message);
+        const enum wg_code code = wg__recording_open_memory(&recording, "r", damaged[i].text,
+                                                            strlen(damaged[i].text), &err);
+        if (code != WG_EDATA || strstr(err.text, damaged[i].message) == NULL)
+            fail_msg("row %zu: '%s', expected '%s'", i, err.text, damaged[i].message);
         assert_null(recording);
     }
 }
