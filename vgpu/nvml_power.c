@@ -172,7 +172,7 @@ VGPU_NVML(nvmlDeviceGetSamples, nvml_device device, int type, unsigned long long
     const unsigned room = *count < SAMPLES_MAX ? *count : SAMPLES_MAX;
     for (unsigned back = room; back-- > 0;) {
         const uint64_t age_ns = since_tick_ns + back * period_ns;
-        if (age_ns > call.t_ns - call.machine->created_ns || now_us - age_ns / 1000 <= last_seen_us)
+        if (age_ns >= call.t_ns || now_us - age_ns / 1000 <= last_seen_us)
             continue;
         samples[found] = (struct nvml_sample){.t_us = now_us - age_ns / 1000};
         vgpu_put_uint(&call, &samples[found].value.as_uint,

@@ -119,6 +119,11 @@ static enum wg_code init_gpu(struct vgpu_gpu *gpu, const struct vgpu_model *mode
 static enum wg_code init_machine(struct vgpu_machine *machine, const char *id,
                                  const struct vgpu_model *models, size_t count,
                                  struct wg_error *err)
+    /* The machine has idled for days before it was made: so the first tick of a counter counts as
+     * much as any, no two GPUs show the same, and a client that keeps millijoules in 32 bits fails
+     * here as it would there. */
+    const double age_s = VGPU_AGE_S + (double)(chance / 10000000000U % VGPU_AGE_S);
+    gpu->counter_base_j = -model->idle_w * age_s;
 {
     machine->size = sizeof *machine;
     const size_t length = strnlen(id, sizeof machine->id - 1);

@@ -48,6 +48,7 @@ enum {
     VGPU_MIG_MAX = 8,
     VGPU_TEXT_MAX = 96,
     VGPU_FUNCTIONS_MAX = 512, /* of the library, for the call counters */
+    VGPU_AGE_S = 1000000,     /* a machine idled for once to twice as long before it was made */
 };
 
 /* How a sensor sees the true power. */
@@ -171,7 +172,7 @@ struct vgpu_gpu {
     uint64_t t_ns;                                      /* brought up to date to here */
     double energy_j;
     double memory_energy_j;
-    double counter_base_j; /* true energy at which the counter was 0 */
+    double counter_base_j; /* true energy at which the counter was 0; below 0: before the making */
     bool is_counter_stuck;
     uint64_t stuck_mj;
     uint64_t reaped_ns;     /* when the loads' processes were last looked for */

@@ -3,7 +3,6 @@
  * What the functions of our libnvidia-ml.so.1 answer: identity, power, limits, fields, clocks,
  * processes, MIG, and what they refuse.
  */
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -155,8 +154,9 @@ static void power_and_energy_are_what_the_machine_draws(void **state)
     assert_int_equal(nvmlDeviceGetTotalEnergyConsumption(device, &energy_mj), NVML_OK);
     const uint64_t after_ns = wg__clock_ns();
     /* The last tick was at most 20 ms before. */
-    assert_true((double)energy_mj <= 1e3 * vgpu_true_energy_j(gpu, after_ns));
-    assert_true((double)energy_mj >= 1e3 * vgpu_true_energy_j(gpu, before_ns - 20000000U) - 1.0);
+    const double counted_j = 1e-3 * (double)energy_mj + gpu->counter_base_j;
+    assert_true(counted_j <= vgpu_true_energy_j(gpu, after_ns));
+    assert_true(counted_j >= vgpu_true_energy_j(gpu, before_ns - 20000000U) - 1e-3);
 }
 
 static void meters_that_are_not_there_are_not_supported(void **state)
@@ -456,12 +456,10 @@ static void samples_are_the_sensors_ticks_since_the_last_one_seen(void **state)
     struct nvml_sample samples[200];
     unsigned count = 200;
     int type = 0;
-    while (wg__clock_ns() < stage.machine->created_ns + 5000000U)
-        sched_yield();
     assert_int_equal(nvmlDeviceGetSamples(device, NVML_SAMPLES_POWER, 0, &type, &count, samples),
                      NVML_OK);
     assert_int_equal(type, NVML_TYPE_UINT);
-    assert_in_range(count, 5, 120);
+    assert_int_equal(count, 120); /* of before the machine was made, too */
     for (unsigned i = 1; i < count; i++)
         assert_true(samples[i].t_us > samples[i - 1].t_us);
     assert_int_equal(samples[0].value.as_uint, 100000);
