@@ -10,6 +10,9 @@
  * The lock of a GPU is robust: if its holder dies, the next one repairs by settling again. What
  * counts (time, energy) is derived from the newest segment, which is written before its number.
  *
+ * The file has room for the GPUs that there are and no more, and every block of it is reserved when
+ * it is made: a disk that is full then is an error in words, not a SIGBUS at the first use.
+ *
  * A process that dies takes its load along. Nobody tells us when, so it ends when somebody looks
  * next: until then the GPU drew its power, as far as anybody can know.
  *
@@ -31,9 +34,15 @@
 #include "base/clock.h"
 #include "device/nvml_abi.h"
 
-static const char magic[16] = "wattgov-vgpu 1";
+static const char magic[16] = "wattgov-vgpu 2";
 
 enum { REAP_PERIOD_NS = 50000000 };
+
+/* Of the file: the array of GPUs is its last part, and the file ends behind the last GPU. */
+static size_t size_for(size_t gpu_count)
+{
+    return offsetof(struct vgpu_machine, gpus) + gpu_count * sizeof(struct vgpu_gpu);
+}
 
 static enum wg_code init_lock(pthread_mutex_t *lock, struct wg_error *err)
 {
@@ -110,6 +119,11 @@ static enum wg_code init_gpu(struct vgpu_gpu *gpu, const struct vgpu_model *mode
     if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
         return wg__fail_errno(err, errno, "drawing the phase of the sensors");
     gpu->phase_ns = chance % 10000000000U;
+    /* The machine has idled for days before it was made: so the first tick of a counter counts as
+     * much as any, no two GPUs show the same, and a client that keeps millijoules in 32 bits fails
+     * here as it would there. */
+    const double age_s = VGPU_AGE_S + (double)(chance / 10000000000U % VGPU_AGE_S);
+    gpu->counter_base_j = -model->idle_w * age_s;
     gpu->temperature_c = model->ambient_c + model->kelvin_per_watt * model->idle_w;
     gpu->power_w = -1.0; /* so that settling begins the first segment */
     vgpu_settle(gpu);
@@ -119,13 +133,8 @@ static enum wg_code init_gpu(struct vgpu_gpu *gpu, const struct vgpu_model *mode
 static enum wg_code init_machine(struct vgpu_machine *machine, const char *id,
                                  const struct vgpu_model *models, size_t count,
                                  struct wg_error *err)
-    /* The machine has idled for days before it was made: so the first tick of a counter counts as
-     * much as any, no two GPUs show the same, and a client that keeps millijoules in 32 bits fails
-     * here as it would there. */
-    const double age_s = VGPU_AGE_S + (double)(chance / 10000000000U % VGPU_AGE_S);
-    gpu->counter_base_j = -model->idle_w * age_s;
 {
-    machine->size = sizeof *machine;
+    machine->size = size_for(count);
     const size_t length = strnlen(id, sizeof machine->id - 1);
     memcpy(machine->id, id, length);
     machine->created_ns = wg__clock_ns();
@@ -140,15 +149,27 @@ static enum wg_code init_machine(struct vgpu_machine *machine, const char *id,
 }
 
 /* NULL when it fails; the code is that of the error. */
-static struct vgpu_machine *map_file(int file, const char *path, enum wg_code *code_out,
-                                     struct wg_error *err)
+static struct vgpu_machine *map_file(int file, size_t size, const char *path,
+                                     enum wg_code *code_out, struct wg_error *err)
 {
-    void *bytes =
-        mmap(NULL, sizeof(struct vgpu_machine), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (bytes != MAP_FAILED)
         return bytes;
     *code_out = wg__fail_errno(err, errno, "mapping the virtual machine '%s'", path);
     return NULL;
+}
+
+/* Gives the file its size and all blocks of it. */
+static enum wg_code reserve(int file, size_t size, const char *path, struct wg_error *err)
+{
+    int cause;
+    do {
+        cause = posix_fallocate(file, 0, (off_t)size);
+    } while (cause == EINTR);
+    if (cause == 0)
+        return WG_OK;
+    return wg__fail_errno(err, cause, "reserving the %zu bytes of the virtual machine '%s'", size,
+                          path);
 }
 
 enum wg_code vgpu_create(struct vgpu_machine **out, const char *path, const char *id,
@@ -167,22 +188,29 @@ enum wg_code vgpu_create(struct vgpu_machine **out, const char *path, const char
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return wg__fail_errno(err, errno, "making the virtual machine '%s'", path);
+    const size_t size = size_for(count);
     struct vgpu_machine *machine = NULL;
-    enum wg_code code = WG_OK;
-    if (ftruncate(file, (off_t)sizeof *machine) != 0)
-        code = wg__fail_errno(err, errno, "giving the virtual machine '%s' its size", path);
+    enum wg_code code = reserve(file, size, path, err);
     if (code == WG_OK)
-        machine = map_file(file, path, &code, err);
+        machine = map_file(file, size, path, &code, err);
     (void)close(file);
     if (machine != NULL)
         code = init_machine(machine, id, models, count, err);
     if (code != WG_OK) {
-        vgpu_unmap(machine);
+        if (machine != NULL)
+            (void)munmap(machine, size);
         (void)unlink(path);
         return code;
     }
     *out = machine;
     return WG_OK;
+}
+
+/* Whether what lies in `size` bytes of a file is a machine of our making. */
+static bool is_machine(const struct vgpu_machine *machine, size_t size)
+{
+    return memcmp(machine->magic, magic, sizeof magic) == 0 && machine->size == size &&
+           machine->gpu_count <= VGPU_GPUS_MAX && size == size_for(machine->gpu_count);
 }
 
 enum wg_code vgpu_map(struct vgpu_machine **out, const char *path, struct wg_error *err)
@@ -193,24 +221,28 @@ enum wg_code vgpu_map(struct vgpu_machine **out, const char *path, struct wg_err
     struct vgpu_machine *machine = NULL;
     struct stat status;
     enum wg_code code = WG_OK;
+    size_t size = 0;
     if (fstat(file, &status) != 0)
         code = wg__fail_errno(err, errno, "asking for the size of '%s'", path);
-    else if (!S_ISREG(status.st_mode) || status.st_size != (off_t)sizeof *machine)
+    else if (!S_ISREG(status.st_mode))
+        code = wg__fail(err, WG_EDATA, "'%s' is no virtual machine: it is no regular file", path);
+    else
+        size = (size_t)status.st_size;
+    if (code == WG_OK && (size < size_for(0) || size > sizeof *machine))
         code = wg__fail(err, WG_EDATA,
-                        "'%s' is no virtual machine of this version of wattgov: it has %lld bytes, "
-                        "not %zu",
-                        path, (long long)status.st_size, sizeof *machine);
+                        "'%s' is no virtual machine of this version of wattgov: it has %zu bytes, "
+                        "not %zu to %zu",
+                        path, size, size_for(0), sizeof *machine);
     if (code == WG_OK)
-        machine = map_file(file, path, &code, err);
+        machine = map_file(file, size, path, &code, err);
     (void)close(file);
     if (machine == NULL)
         return code;
-    if (memcmp(machine->magic, magic, sizeof magic) != 0 || machine->size != sizeof *machine ||
-        machine->gpu_count > VGPU_GPUS_MAX) {
-        vgpu_unmap(machine);
+    if (!is_machine(machine, size)) {
+        (void)munmap(machine, size);
         return wg__fail(err, WG_EDATA,
                         "'%s' is no virtual machine of this version of wattgov: it does not begin "
-                        "with '%s'",
+                        "with '%s' and its own size",
                         path, magic);
     }
     *out = machine;
@@ -228,7 +260,7 @@ enum wg_code vgpu_map_from_environment(struct vgpu_machine **out, struct wg_erro
 void vgpu_unmap(struct vgpu_machine *machine)
 {
     if (machine != NULL)
-        (void)munmap(machine, sizeof *machine);
+        (void)munmap(machine, machine->size);
 }
 
 /* The energy at gpu->t_ns, from the newest segment and not added up: many small steps give what one

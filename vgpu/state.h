@@ -184,8 +184,8 @@ struct vgpu_gpu {
 };
 
 struct vgpu_machine {
-    char magic[16]; /* "wattgov-vgpu 1" */
-    size_t size;
+    char magic[16];         /* "wattgov-vgpu 2" */
+    size_t size;            /* of the file */
     char id[VGPU_TEXT_MAX]; /* "8xh100" */
     char driver[VGPU_TEXT_MAX], nvml_version[VGPU_TEXT_MAX];
     int cuda_version; /* 12040 */
@@ -199,7 +199,7 @@ struct vgpu_machine {
     struct vgpu_fault faults[VGPU_FAULTS_MAX];
     atomic_int init_count; /* processes' nvmlInit less nvmlShutdown, of all processes */
     atomic_uint_fast64_t calls[VGPU_FUNCTIONS_MAX]; /* of functions that concern no GPU */
-    struct vgpu_gpu gpus[VGPU_GPUS_MAX];
+    struct vgpu_gpu gpus[VGPU_GPUS_MAX]; /* the file ends behind the last one that there is */
 };
 
 /* Maps the file for reading and writing; the machine stays mapped until `vgpu_unmap`. The first

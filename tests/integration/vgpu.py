@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -85,11 +86,29 @@ class Run(Case):
         process.kill()
         process.wait(DEADLINE_S)
         self.assertEqual(len(self.files()), 1)
-        self.assertEqual(self.vgpu("show").returncode, 1)  # nobody holds it
         # Its command goes on with the machine that it has; the name is free.
         self.assertEqual(self.vgpu("run", "--machine", "t4", "--", "true").returncode, 0)
         self.assertFalse(os.path.exists(environment["WATTGOV_VGPU"]))
 
+    def test_a_disk_without_room_is_told_and_left_as_it_was(self):
+        own = tool("wattgov-vgpu")
+        script = (f"mount -t tmpfs -o size=64k tmpfs {self.folder} || exit; echo mounted; "
+                  f"{own} run --machine 8xh100 -- true; status=$?; ls -A {self.folder}; exit $status")
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script], text=True,
+                              env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              timeout=DEADLINE_S)
+        if done.stdout == "":
+            self.skipTest(f"no file system of our own: {done.stderr}")
+        self.assertEqual((done.returncode, done.stdout), (1, "mounted\n"))
+        self.assertIn("No space left on device", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_a_limit_on_the_size_of_files_is_told(self):
+        done = self.vgpu("run", "--machine", "t4", "--", "true",
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(self.files(), [])
 
     def test_a_machine_in_a_machine_hides_the_outer_one(self):
         own = tool("wattgov-vgpu")

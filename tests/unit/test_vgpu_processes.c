@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -192,13 +193,57 @@ static void a_file_that_is_no_machine_is_refused_in_words(void **state)
     vgpu_stage_open(&stage, 1);
     expect_no_map("/nonexistent/machine", WG_ENOENT, "opening the virtual machine '/nonexistent");
     const char *path = scratch_path(&stage.scratch, "short");
-    scratch_write(path, "wattgov-vgpu 1", 15);
+    scratch_write(path, "wattgov-vgpu 2", 15);
     expect_no_map(path, WG_EDATA, "it has 15 bytes, not ");
+    stage.machine->gpu_count++; /* would reach behind the end of the file */
+    expect_no_map(stage.path, WG_EDATA, "and its own size");
+    stage.machine->gpu_count--;
     stage.machine->magic[13] = '0'; /* an older one of the same size */
-    expect_no_map(stage.path, WG_EDATA, "does not begin with 'wattgov-vgpu 1'");
+    expect_no_map(stage.path, WG_EDATA, "does not begin with 'wattgov-vgpu 2'");
     expect_no_map("/dev/null", WG_EDATA, "is no virtual machine");
     expect_no_map(stage.scratch.folder, WG_EIO, "opening the virtual machine");
     vgpu_stage_close(&stage);
+}
+
+static void the_file_has_all_its_blocks_and_room_for_no_more_gpus_than_there_are(void **state)
+{
+    (void)state;
+    struct stat one, two;
+    for (size_t count = 1; count <= 2; count++) {
+        struct vgpu_stage stage;
+        vgpu_stage_open(&stage, count);
+        assert_int_equal(stat(stage.path, count == 1 ? &one : &two), 0);
+        vgpu_stage_close(&stage);
+    }
+    assert_true(one.st_blocks * 512 >= one.st_size);
+    assert_true(two.st_blocks * 512 >= two.st_size);
+    assert_int_equal(two.st_size - one.st_size, sizeof(struct vgpu_gpu));
+    assert_true(one.st_size < 1 << 20);
+}
+
+/* A limit on the size of files stands for a full disk, which needs a file system of our own. */
+static void a_machine_that_the_disk_has_no_room_for_is_told_and_leaves_nothing(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_open(&scratch);
+    const struct vgpu_model model = vgpu_stage_model(0);
+    struct vgpu_machine *machine = NULL;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){65536, before.rlim_max}), 0);
+    struct wg_error err = {0};
+    const enum wg_code code =
+        vgpu_create(&machine, scratch_path(&scratch, "machine"), "test", &model, 1, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(code, WG_EIO);
+    assert_null(machine);
+    assert_non_null(strstr(err.text, "bytes of the virtual machine '"));
+    assert_non_null(strstr(err.text, "File too large"));
+    assert_int_equal(scratch_count(&scratch), 0);
+    scratch_close(&scratch);
 }
 
 int main(void)
@@ -211,6 +256,8 @@ int main(void)
         cmocka_unit_test(two_mappings_see_the_same_machine),
         cmocka_unit_test(a_machine_made_anew_leaves_the_old_one_to_whoever_has_it),
         cmocka_unit_test(a_file_that_is_no_machine_is_refused_in_words),
+        cmocka_unit_test(the_file_has_all_its_blocks_and_room_for_no_more_gpus_than_there_are),
+        cmocka_unit_test(a_machine_that_the_disk_has_no_room_for_is_told_and_leaves_nothing),
     };
     return run_tests(tests);
 }
