@@ -283,7 +283,8 @@ static enum wg_code finish(struct vgpu_file *out, struct vgpu_file *file, enum w
 enum wg_code vgpu_file_read(struct vgpu_file *out, const char *path, struct wg_error *err)
 {
     struct vgpu_file file = {.path = path};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Not to wait for the writer of a pipe, which is refused below. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return wg__fail_errno(err, errno, "cannot read %s", path);
     const enum wg_code code = read_text(&file, fd, err);

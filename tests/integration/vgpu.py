@@ -90,6 +90,15 @@ class Run(Case):
         self.assertEqual(self.vgpu("run", "--machine", "t4", "--", "true").returncode, 0)
         self.assertFalse(os.path.exists(environment["WATTGOV_VGPU"]))
 
+    def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(self):
+        path = os.path.join(self.folder, "pipe.yaml")
+        os.mkfifo(path)
+        for arguments in (["run", "--machine", path, "--", "true"], ["show", "--machine-file", path],
+                          ["load", "--machine-file", path], ["fault", "lost", "--machine-file", path]):
+            done = self.vgpu(*arguments)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is no regular file", done.stderr)
+
     def test_a_disk_without_room_is_told_and_left_as_it_was(self):
         own = tool("wattgov-vgpu")
         script = (f"mount -t tmpfs -o size=64k tmpfs {self.folder} || exit; echo mounted; "
