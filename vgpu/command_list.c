@@ -134,6 +134,7 @@ static int run(int argc, char *argv[])
     int status = WG_EXIT_OK;
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;
+    vgpu_sweep();
     struct wg_error err;
     struct wg_buffer text;
     wg__buffer_init(&text);

@@ -5,7 +5,7 @@
  * The command and all that it starts find our libnvidia-ml.so.1 first (LD_LIBRARY_PATH) and the
  * machine by WATTGOV_VGPU; nothing else of its environment changes. Signals are passed on, the exit
  * status is the command's (128 + N for signal N). Signals are blocked before the file is made, so
- * none of them can leave it behind; of a SIGKILL the next `run` cleans up.
+ * none of them can leave it behind; of a SIGKILL the next command of wattgov-vgpu cleans up.
  */
 #include <errno.h>
 #include <signal.h>
@@ -166,11 +166,10 @@ static enum wg_code run_on(const struct args *args, const struct vgpu_descriptio
                        description->cuda_version / 1000, driver);
     machine->cuda_version = description->cuda_version;
     machine->anyone_may_set = description->anyone_may_set || args->anyone_may_set;
-    vgpu_unmap(machine);
     code = set_environment(session.path, library, err);
     if (code == WG_OK)
         *status_out = wait_for(args->command.words, &signals);
-    vgpu_session_end(&session);
+    vgpu_session_end(&session, machine);
     return code;
 }
 

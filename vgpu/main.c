@@ -5,7 +5,6 @@
  *     wattgov-vgpu run --machine 8xh100 -- wattgov devices
  *     wattgov-vgpu fault lost --gpu 3            from another terminal
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@ static const struct wg_command root = {
 
 int main(int argc, char *argv[])
 {
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+    if (!vgpu_begin())
         return WG_EXIT_FAILED;
     int status;
     if (argc >= 2 && strcmp(argv[1], "--version") == 0) {

@@ -10,11 +10,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -64,6 +66,8 @@ static const char *runtime_folder(void)
     return "/tmp";
 }
 
+static const char making_suffix[] = ".new";
+
 static int name_prefix(char out[static 64])
 {
     return snprintf(out, 64, "wattgov-vgpu-%u-", (unsigned)geteuid());
@@ -72,6 +76,16 @@ static int name_prefix(char out[static 64])
 /* What is not ours is none of our business: in /tmp anybody may make a file of such a name. */
 enum file_state { FILE_FOREIGN, FILE_LEFT_BEHIND, FILE_HELD };
 
+/* Being made takes milliseconds, the first of them without the lock. */
+enum { MAKING_MAX_S = 60 };
+
+static bool may_be_in_the_making(const char *path, const struct stat *status)
+{
+    const size_t length = strlen(path), end = sizeof making_suffix - 1;
+    return length >= end && strcmp(path + length - end, making_suffix) == 0 &&
+           time(NULL) - status->st_mtime < MAKING_MAX_S;
+}
+
 static enum file_state look_at(const char *path)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -79,13 +93,14 @@ static enum file_state look_at(const char *path)
         return FILE_FOREIGN;
     struct stat status;
     enum file_state state = FILE_FOREIGN;
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid())
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        !may_be_in_the_making(path, &status))
         state = flock(file, LOCK_SH | LOCK_NB) == 0 ? FILE_LEFT_BEHIND : FILE_HELD;
     (void)close(file);
     return state;
 }
 
-/* Calls `visit` with the path of each machine file of this user. */
+/* Calls `visit` with the path of each machine file of this user, and of those in the making. */
 static void each_machine(void (*visit)(const char *path, void *context), void *context)
 {
     char prefix[64];
@@ -96,8 +111,10 @@ static void each_machine(void (*visit)(const char *path, void *context), void *c
         return;
     for (const struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
         const char *number = entry->d_name + length;
-        if (strncmp(entry->d_name, prefix, length) != 0 || *number == '\0' ||
-            number[strspn(number, "0123456789")] != '\0')
+        if (strncmp(entry->d_name, prefix, length) != 0)
+            continue;
+        const size_t digits = strspn(number, "0123456789");
+        if (digits == 0 || (number[digits] != '\0' && strcmp(number + digits, making_suffix) != 0))
             continue;
         char path[VGPU_PATH_MAX];
         const int written = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -114,16 +131,38 @@ static void remove_left_behind(const char *path, void *context)
         (void)unlink(path);
 }
 
+void vgpu_sweep(void)
+{
+    each_machine(remove_left_behind, NULL);
+}
+
+/* Gives the machine its name, and never takes that of another: in containers that share the folder,
+ * two may have the same process number. */
+static int give_name(char path[static VGPU_PATH_MAX], const char *new_path)
+{
+    const size_t length = strlen(path);
+    for (int n = 0;; n++) {
+        if (renameat2(AT_FDCWD, new_path, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+            return 0;
+        if (errno == EINVAL) /* the file system does not know the flag */
+            return rename(new_path, path);
+        if (errno != EEXIST || n == 100)
+            return -1;
+        (void)snprintf(path + length, VGPU_PATH_MAX - length, "%03d", n);
+    }
+}
+
 enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machine **out,
                                 const char *id, const struct vgpu_model *models, size_t count,
                                 struct wg_error *err)
 {
     *session = (struct vgpu_session){.lock = -1};
-    each_machine(remove_left_behind, NULL);
+    vgpu_sweep();
     const char *folder = runtime_folder();
     char prefix[64], new_path[VGPU_PATH_MAX];
     (void)name_prefix(prefix);
-    (void)snprintf(new_path, sizeof new_path, "%.2000s/%s%ld.new", folder, prefix, (long)getpid());
+    (void)snprintf(new_path, sizeof new_path, "%.2000s/%s%ld%s", folder, prefix, (long)getpid(),
+                   making_suffix);
     (void)snprintf(session->path, sizeof session->path, "%.2000s/%s%ld", folder, prefix,
                    (long)getpid());
     const enum wg_code code = vgpu_create(out, new_path, id, models, count, err);
@@ -131,19 +170,22 @@ enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machin
         return code;
     session->lock = open(new_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (session->lock >= 0 && flock(session->lock, LOCK_EX | LOCK_NB) == 0 &&
-        rename(new_path, session->path) == 0)
+        give_name(session->path, new_path) == 0)
         return WG_OK;
     const int cause = errno;
     (void)unlink(new_path);
     vgpu_unmap(*out);
     *out = NULL;
     session->path[0] = '\0';
-    vgpu_session_end(session);
+    vgpu_session_end(session, NULL);
     return wg__fail_errno(err, cause, "cannot hold the virtual machine %s", new_path);
 }
 
-void vgpu_session_end(struct vgpu_session *session)
+void vgpu_session_end(struct vgpu_session *session, struct vgpu_machine *machine)
 {
+    if (machine != NULL)
+        vgpu_fault_clear(machine);
+    vgpu_unmap(machine);
     if (session->path[0] != '\0')
         (void)unlink(session->path);
     if (session->lock >= 0)
@@ -177,6 +219,7 @@ enum wg_code vgpu_find_running(struct vgpu_machine **out, char path_out[static V
         (void)snprintf(path_out, VGPU_PATH_MAX, "%s", path);
         return vgpu_map(out, path, err);
     }
+    vgpu_sweep();
     struct search search = {0};
     wg__buffer_init(&search.all);
     each_machine(note_running, &search);
@@ -204,6 +247,17 @@ const char *vgpu_take_word(int *argc, char ***argv)
     ++*argv;
     --*argc;
     return (*argv)[0];
+}
+
+bool vgpu_begin(void)
+{
+    /* A descriptor that the caller closed gets /dev/null, opened the wrong way round: using it
+     * still fails, and no file of ours becomes "stdout". */
+    static const int flags[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+            (void)open("/dev/null", flags[fd]); /* takes the lowest free number: fd */
+    return signal(SIGPIPE, SIG_IGN) != SIG_ERR && signal(SIGXFSZ, SIG_IGN) != SIG_ERR;
 }
 
 int vgpu_finish(const char *program, int status)

@@ -35,12 +35,16 @@ struct vgpu_session {
     int lock; /* the descriptor; -1: none */
 };
 
-/* Makes the file under its final name, locked, and removes what killed ones left behind. The
- * machine stays mapped. */
+/* Removes the files that killed ones of this user left behind. */
+void vgpu_sweep(void);
+
+/* Makes the file under its final name, locked, and sweeps. The machine stays mapped. */
 enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machine **out,
                                 const char *id, const struct vgpu_model *models, size_t count,
                                 struct wg_error *err);
-void vgpu_session_end(struct vgpu_session *session);
+/* Ends the faults too, since nobody can do it afterwards: a process that outlives the machine and
+ * hangs in a call goes on. */
+void vgpu_session_end(struct vgpu_session *session, struct vgpu_machine *machine);
 
 /* The machine in `path`; when that is NULL, the one of WATTGOV_VGPU; else the one that this user
  * runs. WG_ENOENT: none runs; WG_EINVAL: several do, which are listed. `path_out` gets its path. */
@@ -50,6 +54,11 @@ enum wg_code vgpu_find_running(struct vgpu_machine **out, char path_out[static V
 /* For a command whose first argument is a word, not an option: takes it out of argv, so that the
  * options follow. NULL: there is none (an option or nothing). */
 const char *vgpu_take_word(int *argc, char ***argv);
+
+/* What main begins with, as that of wattgov: the standard descriptors are open, and SIGPIPE and
+ * SIGXFSZ are ignored, so that a reader who leaves, and a limit on the size of files, are an error
+ * message. */
+bool vgpu_begin(void);
 
 /* Closes stdout and tells a failure: what main ends with. */
 int vgpu_finish(const char *program, int status);

@@ -233,7 +233,7 @@ static int run_job(int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+    if (!vgpu_begin())
         return WG_EXIT_FAILED;
     int status;
     if (argc >= 2 && strcmp(argv[1], "--version") == 0) {

@@ -90,6 +90,28 @@ class Run(Case):
         self.assertEqual(self.vgpu("run", "--machine", "t4", "--", "true").returncode, 0)
         self.assertFalse(os.path.exists(environment["WATTGOV_VGPU"]))
 
+    def test_what_killed_runs_left_behind_is_removed_by_list_and_show_too(self):
+        _, running = self.start("--machine", "t4")
+        held = os.path.basename(running["WATTGOV_VGPU"])
+        for command in ("list", "show"):
+            process, _ = self.start("--machine", "t4")
+            process.kill()
+            process.wait(DEADLINE_S)
+            self.assertEqual(len(self.files()), 2)
+            done = self.vgpu(command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.files(), [held])
+
+    def test_a_run_that_was_killed_while_it_made_its_machine_is_cleaned_up_after_a_while(self):
+        path = os.path.join(self.folder, f"wattgov-vgpu-{os.geteuid()}-4711.new")
+        with open(path, "w", encoding="utf-8"):
+            pass
+        self.vgpu("list")
+        self.assertTrue(os.path.exists(path))  # another may be about to lock it
+        os.utime(path, (0, 0))
+        self.vgpu("list")
+        self.assertFalse(os.path.exists(path))
+
     def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(self):
         path = os.path.join(self.folder, "pipe.yaml")
         os.mkfifo(path)
@@ -117,6 +139,12 @@ class Run(Case):
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
         self.assertEqual(done.returncode, 1)
         self.assertIn("File too large", done.stderr)
+        self.assertEqual(self.files(), [])
+
+    def test_a_closed_standard_output_is_not_the_machine(self):
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", tool("wattgov-vgpu"), "run", "--machine", "t4", "--", "sh",
+                               "-c", "echo lost; exit 3"], env=self.environment, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 3)
         self.assertEqual(self.files(), [])
 
     def test_a_machine_in_a_machine_hides_the_outer_one(self):
@@ -178,6 +206,26 @@ class Sharing(Case):
         client = self.client(environment, **becomes)
         self.assertEqual(client.call("nvmlDeviceSetPowerManagementLimit", 0, 250000)["code"], 0)
 
+    def test_each_user_has_machines_of_his_own_in_one_folder(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be two users")
+        os.chmod(self.folder, 0o1777)
+        other = {"user": 65534, "group": 65534, "extra_groups": []}
+        try:
+            self.start("--machine", "a100", **other)
+        except (OSError, AssertionError) as cause:
+            self.skipTest(f"another user can't run the build: {cause}")
+        self.start("--machine", "t4")
+        self.assertEqual(self.show()["machine"], "t4")
+        shown = self.vgpu("show", "--json", **other)
+        self.assertEqual(json.loads(shown.stdout)["machine"], "a100")
+        self.vgpu("list")
+        self.assertEqual(len(self.files()), 2)
+        foreign = next(name for name in self.files() if f"-{os.geteuid()}-" in name)
+        done = self.vgpu("show", "--machine-file", os.path.join(self.folder, foreign), **other)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Permission denied", done.stderr)
+
     def test_show_finds_the_machine_from_another_terminal(self):
         done = self.vgpu("show")
         self.assertEqual(done.returncode, 1)
@@ -238,6 +286,16 @@ class Faults(Case):
         client.send("nvmlDeviceGetPowerUsage", 0)
         wait_for(lambda: self.gpu(environment)["calls"].get("nvmlDeviceGetPowerUsage"), "the call")
         self.fault(environment, "clear")
+        self.assertEqual(client.receive()["code"], 0)
+
+    def test_a_hanging_call_ends_with_the_machine(self):
+        process, environment = self.start("--machine", "t4")
+        client = self.client(environment)
+        self.fault(environment, "hang")
+        client.send("nvmlDeviceGetPowerUsage", 0)
+        wait_for(lambda: self.gpu(environment)["calls"].get("nvmlDeviceGetPowerUsage"), "the call")
+        process.stdin.close()
+        process.wait(DEADLINE_S)
         self.assertEqual(client.receive()["code"], 0)
 
     def test_values_caps_resets_and_temperatures_come_through(self):
