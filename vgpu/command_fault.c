@@ -11,27 +11,26 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/number.h"
 #include "cli/options.h"
 #include "vgpu/program.h"
 
 struct args {
     const char *machine_file;
-    unsigned gpu; /* UINT_MAX: all */
+    struct wg_option_list gpus; /* none: all */
     const char *function;
     unsigned from_call, calls, code;
     double value;
 };
 
-static const struct args defaults = {
-    .gpu = UINT_MAX, .from_call = 1, .calls = 0, .code = UINT_MAX, .value = NAN};
+static const struct args defaults = {.from_call = 1, .calls = 0, .code = UINT_MAX, .value = NAN};
 
 static const struct wg_option options[] = {
     {.name = "gpu",
-     WG_OPTION_UNSIGNED(struct args, gpu),
+     WG_OPTION_LIST(struct args, gpus),
      .value = "N",
-     .max = VGPU_GPUS_MAX - 1,
      .fallback = "every GPU, and calls that concern none",
-     .help = "The GPU that is hit."},
+     .help = "The GPU that is hit; may be given several times."},
     {.name = "function",
      WG_OPTION_STRING(struct args, function),
      .value = "NAME",
@@ -176,6 +175,16 @@ static enum wg_code check_args(const struct args *args, size_t kind, struct wg_e
     return args->function != NULL ? check_function(args->function, err) : WG_OK;
 }
 
+/* The number of a GPU; what the machine has not is refused when the fault is added. */
+static enum wg_code parse_gpu(const char *text, int *out, struct wg_error *err)
+{
+    uint64_t number = 0;
+    if (!wg__parse_uint64(text, &number) || number >= VGPU_GPUS_MAX)
+        return wg__option_reject(err, "gpu", text, "the number of a GPU");
+    *out = (int)number;
+    return WG_OK;
+}
+
 static enum wg_code inject(struct vgpu_machine *machine, const struct args *args, size_t kind,
                            struct wg_error *err)
 {
@@ -186,7 +195,7 @@ static enum wg_code inject(struct vgpu_machine *machine, const struct args *args
     struct vgpu_fault fault = {
         .is_set = true,
         .kind = kinds[kind].kind,
-        .gpu = args->gpu == UINT_MAX ? -1 : (int)args->gpu,
+        .gpu = -1,
         .from_call = args->from_call,
         .calls = args->calls,
         .code = args->code == UINT_MAX ? 0 : (int)args->code,
@@ -194,7 +203,21 @@ static enum wg_code inject(struct vgpu_machine *machine, const struct args *args
     };
     if (args->function != NULL)
         (void)snprintf(fault.function, sizeof fault.function, "%s", args->function);
-    return vgpu_fault_add(machine, &fault, err);
+    if (args->gpus.count == 0)
+        return vgpu_fault_add(machine, &fault, err);
+    /* All of them or none: each number is looked at before the first fault is set. */
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < args->gpus.count && code == WG_OK; i++) {
+        code = parse_gpu(args->gpus.items[i], &fault.gpu, err);
+        if (code == WG_OK)
+            code = vgpu_fault_check(machine, &fault, err);
+    }
+    for (size_t i = 0; i < args->gpus.count && code == WG_OK; i++) {
+        code = parse_gpu(args->gpus.items[i], &fault.gpu, err);
+        if (code == WG_OK)
+            code = vgpu_fault_add(machine, &fault, err);
+    }
+    return code;
 }
 
 static int run(int argc, char *argv[])

@@ -88,14 +88,23 @@ static void apply(struct vgpu_machine *machine, struct vgpu_fault *fault)
         fault->is_set = false;
 }
 
-enum wg_code vgpu_fault_add(struct vgpu_machine *machine, const struct vgpu_fault *fault,
-                            struct wg_error *err)
+enum wg_code vgpu_fault_check(const struct vgpu_machine *machine, const struct vgpu_fault *fault,
+                              struct wg_error *err)
 {
     if ((unsigned)fault->kind >= VGPU_FAULT_KIND_COUNT)
         return wg__fail(err, WG_EINVAL, "there is no fault of kind %d", (int)fault->kind);
     if (fault->gpu < -1 || (fault->gpu >= 0 && (size_t)fault->gpu >= machine->gpu_count))
         return wg__fail(err, WG_EINVAL, "the virtual machine has %zu GPUs, none is number %d",
                         machine->gpu_count, fault->gpu);
+    return WG_OK;
+}
+
+enum wg_code vgpu_fault_add(struct vgpu_machine *machine, const struct vgpu_fault *fault,
+                            struct wg_error *err)
+{
+    const enum wg_code code = vgpu_fault_check(machine, fault, err);
+    if (code != WG_OK)
+        return code;
     lock_faults(machine);
     size_t place = 0;
     while (place < VGPU_FAULTS_MAX && machine->faults[place].is_set)

@@ -44,7 +44,7 @@ enum {
     VGPU_SEGMENTS_MAX = 8192,
     VGPU_LOADS_MAX = 64,
     VGPU_CURVE_MAX = 32,
-    VGPU_FAULTS_MAX = 32,
+    VGPU_FAULTS_MAX = 256, /* some for each GPU */
     VGPU_MIG_MAX = 8,
     VGPU_TEXT_MAX = 96,
     VGPU_FUNCTIONS_MAX = 512, /* of the library, for the call counters */
@@ -269,6 +269,9 @@ double vgpu_nearest_step(const double *steps_hz, size_t count, double hz);
  * and TEMPERATURE. WG_EINVAL: no such GPU; WG_ESTATE: no room for one more. */
 enum wg_code vgpu_fault_add(struct vgpu_machine *machine, const struct vgpu_fault *fault,
                             struct wg_error *err);
+/* Only whether there is such a kind and GPU. */
+enum wg_code vgpu_fault_check(const struct vgpu_machine *machine, const struct vgpu_fault *fault,
+                              struct wg_error *err);
 void vgpu_fault_clear(struct vgpu_machine *machine);
 /* Whether a fault acts on this call of `function_name` on `gpu` (-1: none), copied to `out`. Each
  * look counts as a call for the faults' from_call. */

@@ -298,6 +298,21 @@ class Faults(Case):
         process.wait(DEADLINE_S)
         self.assertEqual(client.receive()["code"], 0)
 
+    def test_one_command_hits_several_gpus_and_every_gpu_can_have_its_own(self):
+        _, environment = self.start(*["--machine", "8xh100"] * 8)
+        client = self.client(environment)
+        self.fault(environment, "lost", "--gpu", 3, "--gpu", 5)
+        lost = [gpu for gpu in range(64) if client.call("nvmlDeviceGetPowerUsage", gpu)["code"] == 15]
+        self.assertEqual(lost, [3, 5])
+        # All of them or none.
+        done = self.vgpu("fault", "hang", "--gpu", 0, "--gpu", 64, env=environment)
+        self.expect_usage(done, "--gpu: '64' is not the number of a GPU")
+        self.fault(environment, "clear")
+        for kind in (["lost"], ["stuck"], ["cap", "--value", 300]):
+            self.fault(environment, *kind, *(word for gpu in range(64) for word in ("--gpu", gpu)))
+        self.assertEqual(len(self.show(environment)["faults"]), 192)
+        self.assertEqual([client.call("nvmlDeviceGetPowerUsage", gpu)["code"] for gpu in range(64)], [15] * 64)
+
     def test_values_caps_resets_and_temperatures_come_through(self):
         _, environment = self.start("--machine", "a100", "--anyone-may-set")
         client = self.client(environment)
