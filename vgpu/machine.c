@@ -250,9 +250,16 @@ static enum wg_code read_machine(struct vgpu_description *out, const char *folde
         return read_file(out, folder, id_or_path, depth, err);
     char path[PATH_MAX_BYTES];
     const int length = snprintf(path, sizeof path, "%s/%s.yaml", folder, id_or_path);
-    if (length < 0 || (size_t)length >= sizeof path || access(path, F_OK) != 0)
+    if (length < 0 || (size_t)length >= sizeof path)
         return reject_id(folder, id_or_path, err);
-    return read_file(out, folder, path, depth, err);
+    if (access(path, F_OK) == 0)
+        return read_file(out, folder, path, depth, err);
+    /* The shipped ids are lower case; the GPUs' names on paper are not: "V100". */
+    for (char *c = path + strlen(folder); *c != '\0'; c++)
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    if (access(path, F_OK) == 0)
+        return read_file(out, folder, path, depth, err);
+    return reject_id(folder, id_or_path, err);
 }
 
 enum wg_code vgpu_machine_read(struct vgpu_description *out, const char *folder,

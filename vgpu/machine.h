@@ -22,8 +22,9 @@ struct vgpu_description {
     size_t count;
 };
 
-/* By id (looked up in `folder`) or path of a file. WG_ENOENT lists the ids that there are; WG_EDATA
- * names file, line and column, and what was expected. Free with vgpu_description_fini. */
+/* By id (looked up in `folder`, in any case) or path of a file. WG_ENOENT lists the ids that there
+ * are; WG_EDATA names file, line and column, and what was expected. Free with
+ * vgpu_description_fini. */
 enum wg_code vgpu_machine_read(struct vgpu_description *out, const char *folder,
                                const char *id_or_path, struct wg_error *err);
 /* The same of a text in memory; `name` stands for the path in messages. */

@@ -307,6 +307,23 @@ static void what_is_not_there_is_answered_with_what_there_is(void **state)
     assert_int_equal(vgpu_machine_read(&machine, folder, "/", &err), WG_EDATA);
 }
 
+static void ids_are_known_in_any_case(void **state)
+{
+    (void)state;
+    char folder[512];
+    machines_folder(folder);
+    static const char *const written[] = {"8xH100", "RTX-4090", "V100"};
+    static const char *const ids[] = {"8xh100", "rtx-4090", "v100"};
+    for (size_t i = 0; i < 3; i++) {
+        struct vgpu_description machine = {0};
+        struct wg_error err = {0};
+        if (vgpu_machine_read(&machine, folder, written[i], &err) != WG_OK)
+            fail_msg("%s", err.text);
+        assert_string_equal(machine.id, ids[i]);
+        vgpu_description_fini(&machine);
+    }
+}
+
 static void circles_of_like_end(void **state)
 {
     (void)state;
@@ -357,6 +374,7 @@ int main(void)
         cmocka_unit_test(messages_name_line_column_and_what_was_expected),
         cmocka_unit_test(a_file_that_is_no_machine_is_refused),
         cmocka_unit_test(what_is_not_there_is_answered_with_what_there_is),
+        cmocka_unit_test(ids_are_known_in_any_case),
         cmocka_unit_test(circles_of_like_end),
         cmocka_unit_test(every_failed_allocation_is_told_and_leaves_nothing),
     };
