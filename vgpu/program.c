@@ -60,7 +60,8 @@ static const char *runtime_folder(void)
     static const char *const names[] = {"XDG_RUNTIME_DIR", "TMPDIR"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *folder = getenv(names[i]);
-        if (folder != NULL && folder[0] == '/')
+        /* Other users and containers inherit the variable, but not the right to the folder. */
+        if (folder != NULL && folder[0] == '/' && access(folder, W_OK | X_OK) == 0)
             return folder;
     }
     return "/tmp";

@@ -3,9 +3,9 @@
  * What the programs of the virtual GPU share: where their files lie, and which machine runs.
  *
  * A machine that `wattgov-vgpu run` holds is a file wattgov-vgpu-<user>-<pid> in XDG_RUNTIME_DIR,
- * else TMPDIR, else /tmp, with a lock (flock) as long as `run` lives. So another terminal finds it,
- * and what a killed `run` left behind is told from what is in use, whatever became of its process
- * number.
+ * else TMPDIR, else /tmp (the first that may be written to), with a lock (flock) as long as `run`
+ * lives. So another terminal finds it, and what a killed `run` left behind is told from what is in
+ * use, whatever became of its process number.
  *
  * Threads: the main thread.
  */

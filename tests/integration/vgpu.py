@@ -134,6 +134,12 @@ class Run(Case):
         self.assertIn("No space left on device", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
 
+    def test_a_folder_that_may_not_be_used_gives_way_to_the_next(self):
+        environment = dict(self.environment, XDG_RUNTIME_DIR=os.path.join(self.folder, "gone"))
+        done = self.vgpu("run", "--machine", "T4", "--", "sh", "-c", "echo $WATTGOV_VGPU", env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.path.dirname(done.stdout.strip()), self.folder)
+
     def test_a_limit_on_the_size_of_files_is_told(self):
         done = self.vgpu("run", "--machine", "t4", "--", "true",
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)))
