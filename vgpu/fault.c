@@ -94,8 +94,8 @@ enum wg_code vgpu_fault_check(const struct vgpu_machine *machine, const struct v
     if ((unsigned)fault->kind >= VGPU_FAULT_KIND_COUNT)
         return wg__fail(err, WG_EINVAL, "there is no fault of kind %d", (int)fault->kind);
     if (fault->gpu < -1 || (fault->gpu >= 0 && (size_t)fault->gpu >= machine->gpu_count))
-        return wg__fail(err, WG_EINVAL, "the virtual machine has %zu GPUs, none is number %d",
-                        machine->gpu_count, fault->gpu);
+        return wg__fail(err, WG_EINVAL, "the virtual machine has %zu GPU%s, none is number %d",
+                        machine->gpu_count, machine->gpu_count == 1 ? "" : "s", fault->gpu);
     return WG_OK;
 }
 

@@ -213,28 +213,41 @@ static bool is_machine(const struct vgpu_machine *machine, size_t size)
            machine->gpu_count <= VGPU_GPUS_MAX && size == size_for(machine->gpu_count);
 }
 
+/* NULL when it fails, as map_file; `*size_out` is that of the file. */
+static struct vgpu_machine *map_opened(int file, const char *path, size_t *size_out,
+                                       enum wg_code *code_out, struct wg_error *err)
+{
+    struct stat status;
+    if (fstat(file, &status) != 0) {
+        *code_out = wg__fail_errno(err, errno, "asking for the size of '%s'", path);
+        return NULL;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        *code_out =
+            wg__fail(err, WG_EDATA, "'%s' is no virtual machine: it is no regular file", path);
+        return NULL;
+    }
+    const size_t size = (size_t)status.st_size;
+    if (size < size_for(0) || size > sizeof(struct vgpu_machine)) {
+        *code_out =
+            wg__fail(err, WG_EDATA,
+                     "'%s' is no virtual machine of this version of wattgov: it has %zu bytes, "
+                     "not %zu to %zu",
+                     path, size, size_for(0), sizeof(struct vgpu_machine));
+        return NULL;
+    }
+    *size_out = size;
+    return map_file(file, size, path, code_out, err);
+}
+
 enum wg_code vgpu_map(struct vgpu_machine **out, const char *path, struct wg_error *err)
 {
     const int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
         return wg__fail_errno(err, errno, "opening the virtual machine '%s'", path);
-    struct vgpu_machine *machine = NULL;
-    struct stat status;
     enum wg_code code = WG_OK;
     size_t size = 0;
-    if (fstat(file, &status) != 0)
-        code = wg__fail_errno(err, errno, "asking for the size of '%s'", path);
-    else if (!S_ISREG(status.st_mode))
-        code = wg__fail(err, WG_EDATA, "'%s' is no virtual machine: it is no regular file", path);
-    else
-        size = (size_t)status.st_size;
-    if (code == WG_OK && (size < size_for(0) || size > sizeof *machine))
-        code = wg__fail(err, WG_EDATA,
-                        "'%s' is no virtual machine of this version of wattgov: it has %zu bytes, "
-                        "not %zu to %zu",
-                        path, size, size_for(0), sizeof *machine);
-    if (code == WG_OK)
-        machine = map_file(file, size, path, &code, err);
+    struct vgpu_machine *machine = map_opened(file, path, &size, &code, err);
     (void)close(file);
     if (machine == NULL)
         return code;

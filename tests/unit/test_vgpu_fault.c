@@ -100,7 +100,7 @@ static void the_table_has_an_end_and_bad_faults_are_refused(void **state)
     add(stage.machine, fault);
     const struct vgpu_fault no_gpu = {.kind = VGPU_FAULT_DELAY, .gpu = 1};
     assert_int_equal(vgpu_fault_add(stage.machine, &no_gpu, &err), WG_EINVAL);
-    assert_string_equal(err.text, "the virtual machine has 1 GPUs, none is number 1");
+    assert_string_equal(err.text, "the virtual machine has 1 GPU, none is number 1");
     const struct vgpu_fault no_kind = {.kind = VGPU_FAULT_KIND_COUNT, .gpu = 0};
     assert_int_equal(vgpu_fault_add(stage.machine, &no_kind, &err), WG_EINVAL);
     vgpu_stage_close(&stage);
