@@ -233,9 +233,8 @@ static enum wg_code open_backend(const struct wg_backend_config *config,
                                  struct wg_device_list *list, const char **remedy_out,
                                  struct wg_error *err)
 {
-    (void)remedy_out;
     if (config->selection != NULL && wg__selection_is_none(config->selection))
-        return wg__fail(err, WG_ENODEV, "no GPU is chosen");
+        return wg__selection_fail_none(config->selection, 0, remedy_out, err);
     struct wg_arena arena;
     wg__arena_init(&arena);
     struct wg_drm_card *cards = NULL;

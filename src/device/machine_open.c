@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "device/machine_parts.h"
+#include "device/sysfs.h"
 
 enum { CALL_TIMEOUT_MS = 5000, LABEL_MAX = 32 };
 
@@ -78,6 +79,8 @@ static enum wg_code read_root(struct wg_machine *machine, const char *root, stru
     size_t length = strlen(copy);
     while (length > 0 && copy[length - 1] == '/')
         copy[--length] = '\0';
+    if (!wg__sysfs_exists(copy, "/"))
+        return wg__fail(err, WG_ENOENT, "root '%s': no such folder", copy);
     machine->config.root = copy;
     return WG_OK;
 }
@@ -112,6 +115,21 @@ static enum wg_code read_selectors(struct wg_machine *machine, const struct wg_m
     return code;
 }
 
+/* What may hide the GPU that a selector means: a driver that failed; where there is no GPU at all,
+ * the first backend that found nothing (NVML cannot be loaded, say). NULL: nothing hides any. */
+static const struct wg_backend_info *find_cause(const struct wg_machine *machine)
+{
+    const struct wg_backend_info *nothing = NULL;
+    for (size_t i = 0; i < machine->opening_count; i++) {
+        const struct wg_backend_info *info = &machine->openings[i].info;
+        if (info->state != WG_OK && info->state != WG_ENODEV)
+            return info;
+        if (info->state == WG_ENODEV && nothing == NULL)
+            nothing = info;
+    }
+    return wg__selection_gpu_count(machine->selection) == 0 ? nothing : NULL;
+}
+
 /* A selector that fits no GPU is the caller's mistake, unless a driver that failed hides the GPU:
  * its words are added. */
 static enum wg_code check_selectors(const struct wg_machine *machine, struct wg_error *err)
@@ -120,12 +138,16 @@ static enum wg_code check_selectors(const struct wg_machine *machine, struct wg_
     const enum wg_code code = wg__selection_check(machine->selection, &own);
     if (code == WG_OK)
         return WG_OK;
-    for (size_t i = 0; i < machine->opening_count; i++) {
-        const struct wg_backend_info *info = &machine->openings[i].info;
-        if (info->state != WG_OK && info->state != WG_ENODEV)
-            return wg__fail(err, code, "%s (%s)", own.text, info->text);
-    }
-    return wg__fail(err, code, "%s", own.text);
+    const struct wg_backend_info *cause = find_cause(machine);
+    if (cause == NULL)
+        return wg__fail(err, code, "%s", own.text);
+    /* The list of the GPUs may be long; what hides one must not be cut off. */
+    struct wg_error why = {.code = code};
+    (void)wg__fail(&why, code, "%s%s%s", cause->text, cause->remedy != NULL ? "; " : "",
+                   or_else(cause->remedy, ""));
+    const size_t room = sizeof own.text - 8;
+    const size_t taken = strlen(why.text) < room / 2 ? strlen(why.text) : room / 2;
+    return wg__fail(err, code, "%.*s (%s)", (int)(room - taken), own.text, why.text);
 }
 
 /* -- Backends --------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  *
  * The user's selectors: parsed once, met by one backend after the other.
  *
- *     "0,2-3"  "GPU-af7b"  "1a:00.0"  "MIG-..."  "cuda:0"  "all"  "none"
+ *     "0,2-3"  "gpu0"  "GPU-af7b"  "1a:00.0"  "MIG-..."  "cuda:0"  "all"  "none"
  *
  * What CUDA_VISIBLE_DEVICES means is in visible.c; here it answers when there are no selectors, and
  * when one says cuda:N.
@@ -107,7 +107,10 @@ static bool is_uuid_like(const char *text)
 
 static bool parse_item(const char *text, struct selector *out)
 {
-    if (strcasecmp(text, "all") == 0) {
+    if (has_prefix(text, "gpu") && parse_index(text + 3, &out->first)) {
+        out->kind = BY_INDEX; /* the label, under which all reports list it */
+        out->last = out->first;
+    } else if (strcasecmp(text, "all") == 0) {
         out->kind = BY_ALL;
     } else if (strcasecmp(text, "none") == 0) {
         out->kind = BY_NONE;
@@ -142,7 +145,7 @@ static enum wg_code add_item(struct wg_selection *selection, const char *from, s
     if (!parse_item(text, &item))
         return wg__fail(
             err, WG_EINVAL,
-            "GPU selector '%s': expected all, none, an index (0) or range (2-3), a UUID "
+            "GPU selector '%s': expected all, none, an index (0, gpu0) or range (2-3), a UUID "
             "or its beginning (GPU-af7b), a PCI address (0000:1a:00.0), a MIG UUID, or "
             "cuda:INDEX",
             text);
@@ -316,12 +319,16 @@ static bool fits(const struct selector *item, const struct wg_candidate *candida
     }
 }
 
-/* The candidate's line in messages: "0 (GPU-af7b61d8, 0000:1a:00.0)". */
+/* The candidate's line in messages: "0 (GPU-af7b61d8, 0000:1a:00.0)", with what is known of it. */
 static void describe(const struct wg_candidate *candidate, size_t index, char *out, size_t size)
 {
-    const char *uuid = candidate->uuid != NULL ? candidate->uuid : "UUID unknown";
-    (void)snprintf(out, size, "%zu (%.*s, %s)", index, UUID_SHOWN, uuid,
-                   candidate->pci != NULL ? candidate->pci : "address unknown");
+    const char *uuid = candidate->uuid != NULL ? candidate->uuid : "";
+    const char *pci = candidate->pci != NULL ? candidate->pci : "";
+    if (uuid[0] == '\0' && pci[0] == '\0')
+        (void)snprintf(out, size, "%zu", index);
+    else
+        (void)snprintf(out, size, "%zu (%.*s%s%s)", index, UUID_SHOWN, uuid,
+                       uuid[0] != '\0' && pci[0] != '\0' ? ", " : "", pci);
 }
 
 static void append_to_list(char *list, size_t size, const char *text)
@@ -438,6 +445,42 @@ enum wg_code wg__selection_match(const struct wg_selection *selection,
     return code;
 }
 
+/* "CUDA_VISIBLE_DEVICES='0,0' (CUDA sees none when ...)", cut to fit; "": it has no say. */
+static void describe_visible(const struct wg_selection *selection, char *out, size_t size)
+{
+    const char *text = wg__visible_text(selection->visible);
+    const char *why = wg__visible_why_short(selection->visible);
+    out[0] = '\0';
+    if (text != NULL)
+        (void)snprintf(out, size, "CUDA_VISIBLE_DEVICES='%.40s%s'%s%s%s", text,
+                       strlen(text) > 40 ? "..." : "", why != NULL ? " (" : "",
+                       why != NULL ? why : "", why != NULL ? ")" : "");
+}
+
+enum wg_code wg__selection_fail_none(const struct wg_selection *selection, size_t gpu_count,
+                                     const char **remedy_out, struct wg_error *err)
+{
+    char visible[160];
+    describe_visible(selection, visible, sizeof visible);
+    if (selection->count != 0 || visible[0] == '\0')
+        return wg__fail(err, WG_ENODEV, "no GPU of this kind is chosen");
+    if (remedy_out != NULL)
+        *remedy_out = "unset CUDA_VISIBLE_DEVICES, or choose with --gpu all";
+    if (gpu_count == 0)
+        return wg__fail(err, WG_ENODEV, "%s leaves no GPU", visible);
+    return wg__fail(err, WG_ENODEV, "%s fits none of the %zu GPU%s", visible, gpu_count,
+                    gpu_count == 1 ? "" : "s");
+}
+
+size_t wg__selection_gpu_count(const struct wg_selection *selection)
+{
+    struct tally *tally = selection->tally;
+    (void)pthread_mutex_lock(&tally->lock);
+    const size_t count = tally->gpu_count;
+    (void)pthread_mutex_unlock(&tally->lock);
+    return count;
+}
+
 enum wg_code wg__selection_check(const struct wg_selection *selection, struct wg_error *err)
 {
     if (selection->is_all || selection->is_none)
@@ -448,7 +491,13 @@ enum wg_code wg__selection_check(const struct wg_selection *selection, struct wg
     for (size_t i = 0; i < selection->count && code == WG_OK; i++) {
         if (tally->is_met[i])
             continue;
-        if (tally->gpu_count == 0)
+        char visible[160] = "";
+        if (selection->items[i].kind == BY_CUDA)
+            describe_visible(selection, visible, sizeof visible);
+        if (visible[0] != '\0')
+            code = wg__fail(err, WG_EINVAL, "GPU selector '%s' fits none of the %zu GPUs here: %s",
+                            selection->items[i].text, tally->gpu_count, visible);
+        else if (tally->gpu_count == 0)
             code = wg__fail(err, WG_EINVAL, "GPU selector '%s' fits none: there is no GPU here",
                             selection->items[i].text);
         else

@@ -61,6 +61,14 @@ enum wg_code wg__selection_match(const struct wg_selection *selection,
                                  const struct wg_candidate *candidates, size_t count, bool *chosen,
                                  struct wg_error *err);
 
+/* WG_ENODEV: of the `gpu_count` GPUs of a backend (0: it did not look) none is chosen; says whose
+ * choice that was and, where it was the environment's, what to do. */
+enum wg_code wg__selection_fail_none(const struct wg_selection *selection, size_t gpu_count,
+                                     const char **remedy_out, struct wg_error *err);
+
+/* How many GPUs the backends have brought to be matched so far. */
+size_t wg__selection_gpu_count(const struct wg_selection *selection);
+
 /* After all backends have matched. WG_EINVAL: a selector of the user fits no GPU; the text lists
  * those that are there. */
 enum wg_code wg__selection_check(const struct wg_selection *selection, struct wg_error *err);

@@ -36,10 +36,14 @@ struct wg_visible {
     struct wg_arena arena;
     enum visible_form form;
     bool is_pci_order;
+    const char *given;  /* in the arena; NULL: unset */
+    const char *why;    /* a literal; see wg__visible_why_short */
     size_t *indices;    /* in the arena; INDICES */
     const char **texts; /* in the arena; GPU_UUIDS, MIG_UUIDS */
     size_t count;
 };
+
+static const char *const given_twice = "CUDA sees none when an entry is given twice";
 
 static enum wg_code fail_memory(struct wg_error *err)
 {
@@ -75,10 +79,13 @@ static void parse_indices(struct wg_visible *visible, const char *text)
         if (end == NULL)
             end = from + strlen(from);
         size_t index = 0;
-        if (!scan_index(from, end, &index))
+        if (!scan_index(from, end, &index)) {
+            visible->why = *text == '\0' ? "it is empty" : "it has an entry that is no index";
             return;
+        }
         for (size_t i = 0; i < visible->count; i++) {
             if (visible->indices[i] == index) {
+                visible->why = given_twice;
                 visible->count = 0;
                 return;
             }
@@ -102,6 +109,7 @@ static enum wg_code parse_uuids(struct wg_visible *visible, const char *text, co
             *comma = '\0';
         for (size_t i = 0; i < visible->count; i++) {
             if (strcmp(visible->texts[i], copy) == 0) {
+                visible->why = given_twice;
                 visible->count = 0;
                 return WG_OK;
             }
@@ -116,6 +124,9 @@ static enum wg_code parse_uuids(struct wg_visible *visible, const char *text, co
 
 static enum wg_code parse(struct wg_visible *visible, const char *text, struct wg_error *err)
 {
+    visible->given = wg__arena_strdup(&visible->arena, text);
+    if (visible->given == NULL)
+        return fail_memory(err);
     size_t room = 1;
     for (const char *p = text; *p != '\0' && room < ENTRIES_MAX; p++)
         room += *p == ',';
@@ -166,6 +177,16 @@ void wg__visible_free(struct wg_visible *visible)
 bool wg__visible_is_set(const struct wg_visible *visible)
 {
     return visible->form != UNSET;
+}
+
+const char *wg__visible_text(const struct wg_visible *visible)
+{
+    return visible->given;
+}
+
+const char *wg__visible_why_short(const struct wg_visible *visible)
+{
+    return visible->why;
 }
 
 bool wg__visible_is_empty(const struct wg_visible *visible)

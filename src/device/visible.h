@@ -22,6 +22,12 @@ void wg__visible_free(struct wg_visible *visible);
 
 bool wg__visible_is_set(const struct wg_visible *visible);
 
+/* The value as it was given; NULL: unset. */
+const char *wg__visible_text(const struct wg_visible *visible);
+
+/* What ended the list before the end of the value, for messages; NULL: nothing did. */
+const char *wg__visible_why_short(const struct wg_visible *visible);
+
 /* Whether no GPU can be visible, whichever there are. */
 bool wg__visible_is_empty(const struct wg_visible *visible);
 bool wg__visible_needs_uuids(const struct wg_visible *visible);

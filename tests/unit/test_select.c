@@ -263,7 +263,7 @@ static void a_selector_that_fits_no_gpu_lists_those_that_are_there(void **state)
         (void)snprintf(expected, sizeof expected,
                        "GPU selector '%s' fits none of the GPUs here: 0 (GPU-af7b61d8, "
                        "0000:1a:00.0), 1 (GPU-af7b99ff, 0000:1B:00.0), 2 (GPU-c0ffee00, "
-                       "00000001:1a:00.0), 3 (UUID unknown, address unknown)",
+                       "00000001:1a:00.0), 3",
                        misses[i]);
         assert_string_equal(err.text, expected);
         wg__selection_free(selection);
@@ -274,6 +274,34 @@ static void a_selector_that_fits_no_gpu_lists_those_that_are_there(void **state)
     assert_int_equal(wg__selection_match(selection, NULL, 0, NULL, &err), WG_OK);
     assert_int_equal(wg__selection_check(selection, &err), WG_EINVAL);
     assert_string_equal(err.text, "GPU selector '0' fits none: there is no GPU here");
+    wg__selection_free(selection);
+}
+
+static void a_label_is_a_selector(void **state)
+{
+    (void)state;
+    static const char *const labels[] = {"gpu1", "GPU2"};
+    struct wg_selection *selection = select_new(labels, 2, NULL, NULL);
+    bool chosen[GPUS];
+    char actual[GPUS + 1];
+    assert_int_equal(wg__selection_match(selection, gpus, GPUS, chosen, NULL), WG_OK);
+    show(chosen, GPUS, actual);
+    assert_string_equal(actual, "12");
+    assert_int_equal(wg__selection_check(selection, NULL), WG_OK);
+    wg__selection_free(selection);
+}
+
+static void a_cuda_selector_that_fits_none_names_the_environment(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"cuda:0"};
+    struct wg_selection *selection = select_new(first, 1, "-1", NULL);
+    bool chosen[GPUS];
+    struct wg_error err = {0};
+    assert_int_equal(wg__selection_match(selection, gpus, GPUS, chosen, NULL), WG_OK);
+    assert_int_equal(wg__selection_check(selection, &err), WG_EINVAL);
+    assert_string_equal(err.text, "GPU selector 'cuda:0' fits none of the 4 GPUs here: "
+                                  "CUDA_VISIBLE_DEVICES='-1' (it has an entry that is no index)");
     wg__selection_free(selection);
 }
 
@@ -324,7 +352,8 @@ static void malformed_selectors_are_refused_with_what_is_expected(void **state)
                                       "-1",
                                       "1-",
                                       "x",
-                                      "gpu0",
+                                      "gpu",
+                                      "gpux",
                                       "GPU-",
                                       "GPU-zz zz",
                                       "1a:",
@@ -404,6 +433,8 @@ int main(void)
         cmocka_unit_test(several_selectors_add_up_and_cuda_numbers_follow_the_environment),
         cmocka_unit_test(a_selector_that_fits_several_gpus_names_them),
         cmocka_unit_test(a_selector_that_fits_no_gpu_lists_those_that_are_there),
+        cmocka_unit_test(a_label_is_a_selector),
+        cmocka_unit_test(a_cuda_selector_that_fits_none_names_the_environment),
         cmocka_unit_test(indices_count_through_the_backends),
         cmocka_unit_test(a_list_of_many_gpus_is_cut),
         cmocka_unit_test(malformed_selectors_are_refused_with_what_is_expected),
