@@ -30,6 +30,9 @@
 #include "base/number.h"
 #include "device/select.h"
 
+/* No machine has more; a driver that says so is not well, and its list is not asked for. */
+enum { GPUS_MOST = 4096 };
+
 static const struct wg_device_ops ops;
 
 /* -- One GPU ---------------------------------------------------------------------------------- */
@@ -60,7 +63,9 @@ const char *wg__nvml_name(struct nvml_gpu *gpu)
 enum wg_code wg__nvml_fail_gpu(struct nvml_gpu *gpu, struct wg_error *err, const char *call,
                                int code)
 {
-    return wg__nvml_fail(err, wg__nvml_name(gpu), call, code);
+    const enum wg_code meaning = wg__nvml_fail(err, wg__nvml_name(gpu), call, code);
+    wg__nvml_add_remedy(err, wg__nvml_code(code)->remedy); /* a device's state has no other place */
+    return meaning;
 }
 
 static void free_gpu(struct nvml_gpu *gpu)
@@ -100,6 +105,7 @@ static enum wg_code find_handle(struct nvml_gpu *gpu, struct wg_error *err)
 {
     nvml_device handle = NULL;
     const char *call = wg__nvml_names.by_index;
+    const unsigned start = atomic_load(&gpu->library->starts); /* before: it may change meanwhile */
     int code = NVML_OK;
     const bool is_first = !gpu->is_known || gpu->uuid[0] == '\0';
     if (is_first) {
@@ -116,6 +122,7 @@ static enum wg_code find_handle(struct nvml_gpu *gpu, struct wg_error *err)
         return wg__nvml_fail_gpu(gpu, err, call, code);
     gpu->handle = handle;
     gpu->handle_pid = getpid();
+    gpu->handle_start = start;
     return WG_OK;
 }
 
@@ -127,7 +134,8 @@ enum wg_code wg__nvml_get_handle(struct nvml_gpu *gpu, struct wg_error *err)
             return code;
         gpu->has_library = true;
     }
-    if (gpu->handle != NULL && gpu->handle_pid == getpid())
+    if (gpu->handle != NULL && gpu->handle_pid == getpid() &&
+        gpu->handle_start == atomic_load(&gpu->library->starts))
         return WG_OK;
     const enum wg_code code = wg__nvml_library_check_process(gpu->library, gpu->note, err);
     return code == WG_OK ? find_handle(gpu, err) : code;
@@ -137,6 +145,7 @@ static void release(struct wg_device *device)
 {
     struct nvml_gpu *gpu = wg__nvml_gpu(device);
     gpu->handle = NULL;
+    gpu->retry = (struct nvml_retry){0};
     if (gpu->has_library)
         wg__nvml_library_release(gpu->library);
     gpu->has_library = false;
@@ -266,13 +275,18 @@ static enum wg_code match(struct finder *finder, struct wg_error *err)
 }
 
 /* With the library loaded: fills what the selection needs to know, and no more. */
-static enum wg_code choose(struct finder *finder, struct wg_error *err)
+static enum wg_code choose(struct finder *finder, const char **remedy, struct wg_error *err)
 {
     struct nvml_gpu any = {.note = finder->config->call, .library = finder->library};
     unsigned count = 0;
     const int answer = NVML_CALL(&any, count, &count);
-    if (answer != NVML_OK)
+    if (answer != NVML_OK) {
+        *remedy = wg__nvml_code(answer)->remedy;
         return wg__nvml_fail(err, finder->config->nvml_library, wg__nvml_names.count, answer);
+    }
+    if (count > GPUS_MOST)
+        return wg__fail(err, WG_EDATA, "%s: %s says %u GPUs, more than the %d that can be",
+                        finder->config->nvml_library, wg__nvml_names.count, count, GPUS_MOST);
     if (count == 0)
         return wg__fail(err, WG_ENODEV, "%s: the NVIDIA driver is loaded and has no GPU",
                         finder->config->nvml_library);
@@ -392,7 +406,7 @@ static enum wg_code open_awake(struct finder *finder, struct wg_device_list *lis
     }
     if (code != WG_OK)
         return code;
-    code = choose(finder, err);
+    code = choose(finder, remedy, err);
     if (code == WG_OK)
         code = add_chosen(finder, true, list, err);
     wg__nvml_library_release(finder->library);
@@ -413,7 +427,7 @@ enum wg_code wg__nvml_open(const struct wg_backend_config *config, const struct 
                            struct wg_error *err)
 {
     if (config->selection != NULL && wg__selection_is_none(config->selection))
-        return wg__fail(err, WG_ENODEV, "no GPU is chosen; NVML is not loaded");
+        return wg__selection_fail_none(config->selection, 0, remedy_out, err);
     struct finder finder = {.config = config};
     enum wg_code code = wg__nvml_library_new(&finder.library, config->nvml_library, loader, err);
     if (code != WG_OK)
@@ -427,6 +441,8 @@ enum wg_code wg__nvml_open(const struct wg_backend_config *config, const struct 
         code = add_chosen(&finder, false, list, err);
     else if (code == WG_OK)
         code = open_awake(&finder, list, remedy_out, err);
+    if (code == WG_OK && list->count == 0) /* another backend may have the one that is meant */
+        code = wg__selection_fail_none(config->selection, finder.count, remedy_out, err);
     wg__arena_fini(&finder.arena);
     wg__nvml_library_unref(finder.library);
     return code;

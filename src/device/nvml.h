@@ -6,6 +6,7 @@
  *     nvml_pci.c      what the kernel tells of them without waking one
  *     nvml_probe.c    what a GPU is and can be asked; nvml_knobs.c: what can be set
  *     nvml_read.c     one look at it
+ *     nvml_retry.c    coming back to a driver that was there and is gone
  *     nvml_process.c  who uses it
  *     nvml_code.c     what the driver's codes mean
  *     nvml_library.c  the library itself
@@ -31,6 +32,13 @@ struct nvml_field_plan {
     double scale; /* to SI */
 };
 
+/* A driver that refuses every call to a GPU that it answered before (nvml_retry.c). */
+struct nvml_retry {
+    uint64_t since_ns; /* of the first refusal; 0: all is well */
+    uint64_t next_ns;  /* not before is NVML started anew */
+    uint64_t wait_ns;  /* until the try after that */
+};
+
 struct nvml_gpu {
     struct wg_device base;
     _Atomic(const char *) *note;  /* where the call that runs is noted: &base.call; may be NULL */
@@ -45,6 +53,8 @@ struct nvml_gpu {
     bool is_known;                /* the probe has read uuid and pci */
     nvml_device handle;           /* NULL: none yet */
     pid_t handle_pid;             /* the process that got it */
+    unsigned handle_start;        /* and which start of NVML it is of */
+    struct nvml_retry retry;
 
     /* What the probe found; the rest is not asked for again. */
     struct nvml_field_plan fields[NVML_FIELDS_MAX];
@@ -133,6 +143,11 @@ enum wg_code wg__nvml_probe_knobs(struct nvml_gpu *gpu, struct wg_error *err);
 /* nvml_read.c */
 enum wg_code wg__nvml_read(struct wg_device *device, uint32_t wanted, struct wg_sample *out,
                            struct wg_error *err);
+
+/* nvml_retry.c: before a read, whether to start NVML anew; WG_OK: read now. */
+enum wg_code wg__nvml_retry_before(struct nvml_gpu *gpu, struct wg_error *err);
+/* After a read of the GPU: NVML_OK, or what it failed with. */
+void wg__nvml_retry_after(struct nvml_gpu *gpu, int code);
 
 /* A call that gives one or two metrics. */
 struct nvml_reader {

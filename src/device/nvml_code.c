@@ -80,8 +80,14 @@ const struct nvml_code *wg__nvml_code(int code)
 enum wg_code wg__nvml_fail(struct wg_error *err, const char *who, const char *call, int code)
 {
     const struct nvml_code *meaning = wg__nvml_code(code);
-    const char *remedy = meaning->remedy;
-    return wg__fail(err, meaning->meaning, "%s%s%s: error %d: %s%s%s", who != NULL ? who : "",
-                    who != NULL ? ": " : "", call, code, meaning->words, remedy != NULL ? "; " : "",
-                    remedy != NULL ? remedy : "");
+    return wg__fail(err, meaning->meaning, "%s%s%s: error %d: %s", who != NULL ? who : "",
+                    who != NULL ? ": " : "", call, code, meaning->words);
+}
+
+void wg__nvml_add_remedy(struct wg_error *err, const char *remedy)
+{
+    if (err == NULL || remedy == NULL)
+        return;
+    const struct wg_error plain = *err;
+    (void)wg__fail(err, plain.code, "%s; %s", plain.text, remedy);
 }

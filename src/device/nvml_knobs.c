@@ -20,7 +20,7 @@
 #include "device/nvml.h"
 #include "device/sysfs.h"
 
-enum { CAP_SYS_ADMIN_BIT = 21, CLOCKS_MOST = 4096 };
+enum { CAP_SYS_ADMIN_BIT = 21, CLOCKS_MOST = 4096, MHZ_MOST = 20000 };
 
 static enum wg_code fail_memory(const struct nvml_gpu *gpu, struct wg_error *err)
 {
@@ -147,7 +147,8 @@ static enum wg_code list_clocks(struct nvml_gpu *gpu, bool is_memory, unsigned m
         qsort(list->mhz, list->count, sizeof *list->mhz, compare_mhz);
     unsigned kept = 0;
     for (unsigned i = 0; i < list->count; i++) {
-        if (kept == 0 || list->mhz[kept - 1] != list->mhz[i])
+        const bool is_clock = list->mhz[i] > 0 && list->mhz[i] <= MHZ_MOST;
+        if (is_clock && (kept == 0 || list->mhz[kept - 1] != list->mhz[i]))
             list->mhz[kept++] = list->mhz[i];
     }
     list->count = kept;

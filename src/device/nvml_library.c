@@ -193,6 +193,7 @@ static enum wg_code initialise(struct nvml_library *library, _Atomic(const char 
         return wg__nvml_fail(err, library->path, name, code);
     }
     atomic_store(&library->init_pid, (int)getpid());
+    (void)atomic_fetch_add(&library->starts, 1);
     library->driver[0] = '\0';
     if (calls->driver_version != NULL &&
         calls->driver_version(library->driver, sizeof library->driver) != NVML_OK)
@@ -220,6 +221,8 @@ enum wg_code wg__nvml_library_acquire(struct nvml_library *library, _Atomic(cons
     unlock(library);
     if (remedy_out != NULL)
         *remedy_out = remedy;
+    else if (code != WG_OK)
+        wg__nvml_add_remedy(err, remedy);
     return code;
 }
 
@@ -238,13 +241,40 @@ void wg__nvml_library_release(struct nvml_library *library)
 enum wg_code wg__nvml_library_check_process(struct nvml_library *library,
                                             _Atomic(const char *) *note, struct wg_error *err)
 {
-    if (atomic_load(&library->init_pid) == (int)getpid())
+    const int owner = atomic_load(&library->init_pid);
+    if (owner == (int)getpid())
         return WG_OK;
+    if (owner == 0)
+        return wg__fail(err, WG_EIO, "%s: NVML could not be started again yet", library->path);
     const char *remedy = NULL;
     enum wg_code code = WG_OK;
     lock(library);
     if (atomic_load(&library->init_pid) != (int)getpid())
         code = initialise(library, note, &remedy, err);
     unlock(library);
+    if (code != WG_OK)
+        wg__nvml_add_remedy(err, remedy);
+    return code;
+}
+
+enum wg_code wg__nvml_library_restart(struct nvml_library *library, unsigned seen,
+                                      _Atomic(const char *) *note, struct wg_error *err)
+{
+    const char *remedy = NULL;
+    enum wg_code code = WG_OK;
+    lock(library);
+    const bool is_mine = atomic_load(&library->init_pid) == (int)getpid();
+    if (!is_mine || atomic_load(&library->starts) == seen) {
+        if (is_mine) {
+            tell(note, wg__nvml_names.shutdown);
+            (void)library->calls.shutdown();
+            (void)atomic_fetch_add(&library->starts, 1); /* its handles are void */
+        }
+        atomic_store(&library->init_pid, 0);
+        code = initialise(library, note, &remedy, err);
+    }
+    unlock(library);
+    if (code != WG_OK)
+        wg__nvml_add_remedy(err, remedy);
     return code;
 }

@@ -151,7 +151,9 @@ struct nvml_library {
     atomic_int lock_owner;  /* pid; guards what follows */
     unsigned users;         /* who has the library open */
     void *handle;
-    atomic_int init_pid; /* the process in which NVML was initialised */
+    atomic_int init_pid; /* the process in which NVML was initialised; 0: none */
+    atomic_uint starts;  /* counts the initialisations: handles of an older one are void */
+    atomic_uint_least64_t well_ns; /* when a read of some GPU last succeeded */
     struct nvml_calls calls;
     char driver[NVML_VERSION_SIZE]; /* "535.129.03"; "": unknown */
 };
@@ -173,6 +175,11 @@ void wg__nvml_library_release(struct nvml_library *library);
 enum wg_code wg__nvml_library_check_process(struct nvml_library *library,
                                             _Atomic(const char *) *note, struct wg_error *err);
 
+/* Ends NVML in this process and initialises it anew, unless somebody has since start `seen`. When
+ * that fails NVML is down, and calls that get handles fail, until a later restart succeeds. */
+enum wg_code wg__nvml_library_restart(struct nvml_library *library, unsigned seen,
+                                      _Atomic(const char *) *note, struct wg_error *err);
+
 /* -- Codes ------------------------------------------------------------------------------------ */
 
 struct nvml_code {
@@ -185,7 +192,11 @@ struct nvml_code {
 /* Never NULL. */
 const struct nvml_code *wg__nvml_code(int code);
 
-/* "gpu0 (GPU-1a2b): nvmlDeviceGetPowerUsage: error 15: the GPU is lost"; `who` may be NULL. */
+/* "gpu0 (GPU-1a2b): nvmlDeviceGetPowerUsage: error 15: the GPU is lost"; `who` may be NULL. What to
+ * do is not in it: that has a place of its own (`remedy`) wherever there is one. */
 enum wg_code wg__nvml_fail(struct wg_error *err, const char *who, const char *call, int code);
+
+/* "...; what to do", for a message that has no other place for it. Each may be NULL. */
+void wg__nvml_add_remedy(struct wg_error *err, const char *remedy);
 
 #endif

@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "device/jetson_board.h"
+#include "device/jetson_rails.h"
 #include "device/nvml.h"
 #include "device/sensor.h"
 
@@ -26,6 +28,7 @@
 
 static const double power_factor = 10;        /* of the largest limit */
 static const double power_unlimited_w = 20e3; /* when no limit is known: no board draws that */
+static const uint64_t memory_most_bytes = 1000000000000000; /* a petabyte is on no board */
 
 /* In the order of preference for each metric. */
 static const struct candidate {
@@ -167,10 +170,39 @@ static void read_memory_size(struct nvml_gpu *gpu)
         total = newer.total;
     else if (NVML_CALL(gpu, memory, gpu->handle, &older) == NVML_OK)
         total = older.total;
-    if (total >= INT64_MAX)
+    if (total > memory_most_bytes)
         total = 0;
     gpu->base.info.memory_bytes = total;
     gpu->memory_most = (double)total;
+}
+
+/* The GPU inside a Jetson: newer JetPacks bring an NVML that knows it too. The jetson backend lists
+ * it already, with more knobs, and its rails hold what it draws: so it is marked, and counts once.
+ */
+static enum wg_code mark_integrated(struct nvml_gpu *gpu, struct wg_error *err)
+{
+    static const char *const words[] = {"nvgpu", "Tegra", "Xavier", "Orin", "Thor"};
+    struct wg_device_info *info = &gpu->base.info;
+    bool is_integrated = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        is_integrated = is_integrated || strstr(info->name, words[i]) != NULL;
+    if (!is_integrated)
+        return WG_OK;
+    struct wg_arena arena;
+    wg__arena_init(&arena);
+    struct wg_jetson_board board;
+    wg__jetson_board(gpu->root, &arena, &board);
+    struct wg_jetson_rail *rails = NULL;
+    size_t count = 0;
+    enum wg_code code = WG_OK;
+    if (board.is_jetson)
+        code = wg__jetson_rails(gpu->root, &arena, &rails, &count, err);
+    wg__arena_fini(&arena);
+    if (code != WG_OK || !board.is_jetson)
+        return code;
+    info->counts_in_total = count == 0;
+    info->name = wg__nvml_text(gpu, "%s (also listed as jetson:gpu)", info->name);
+    return info->name != NULL ? WG_OK : fail_memory(gpu, err);
 }
 
 static enum wg_code read_identity(struct nvml_gpu *gpu, struct wg_error *err)
@@ -204,7 +236,7 @@ static enum wg_code read_identity(struct nvml_gpu *gpu, struct wg_error *err)
     read_memory_size(gpu);
     read_architecture(gpu);
     gpu->is_known = true;
-    return WG_OK;
+    return mark_integrated(gpu, err);
 }
 
 enum wg_code wg__nvml_mig_uuids(struct nvml_gpu *gpu, struct wg_arena *arena,

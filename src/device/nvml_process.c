@@ -96,7 +96,9 @@ static enum wg_code ask(struct nvml_gpu *gpu, const struct lister *lister, struc
         wg__nvml_enter(gpu, lister->name);
         *code_out = wg__nvml_leave(gpu, lister->call(gpu->handle, &count, room));
         enum wg_code code = WG_OK;
-        if (*code_out == NVML_OK && count <= entries) {
+        if (*code_out == NVML_OK && count > entries) /* it cannot have written them */
+            *code_out = NVML_E_INSUFFICIENT_SIZE;
+        if (*code_out == NVML_OK) {
             const size_t size = find_entry_size(room, room_size, count, lister->entry_size);
             for (unsigned j = 0; j < count && code == WG_OK; j++)
                 code = add(merged, room + j * size);

@@ -331,7 +331,9 @@ enum wg_code wg__nvml_read(struct wg_device *device, uint32_t wanted, struct wg_
                            struct wg_error *err)
 {
     struct nvml_gpu *gpu = wg__nvml_gpu(device);
-    const enum wg_code code = wg__nvml_get_handle(gpu, err);
+    enum wg_code code = wg__nvml_retry_before(gpu, err);
+    if (code == WG_OK)
+        code = wg__nvml_get_handle(gpu, err);
     if (code != WG_OK)
         return code;
     struct outcome outcome = {0};
@@ -341,7 +343,10 @@ enum wg_code wg__nvml_read(struct wg_device *device, uint32_t wanted, struct wg_
     read_calls(gpu, wanted, &sample, &outcome);
     if (sample.t_ns == 0)
         set_time(&sample, begin_ns, wg__clock_ns());
-    if (outcome.is_lost || (outcome.call != NULL && sample.present == 0 && !sample.has_throttle))
+    const bool is_failed =
+        outcome.is_lost || (outcome.call != NULL && sample.present == 0 && !sample.has_throttle);
+    wg__nvml_retry_after(gpu, is_failed ? outcome.code : (int)NVML_OK);
+    if (is_failed)
         return wg__nvml_fail_gpu(gpu, err, outcome.call, outcome.code);
     /* One call may give more than was wanted. */
     sample.present &= wanted;

@@ -171,6 +171,52 @@ static void a_selector_that_fits_several_is_the_users_error(void **state)
     found_end(&found);
 }
 
+static void open_visible(struct found *found, const char *visible)
+{
+    fake_reset();
+    found_begin(found);
+    assert_int_equal(wg__selection_new(&found->selection, NULL, 0, visible, NULL, NULL), WG_OK);
+    found->config.selection = found->selection;
+    found_open(found, NULL);
+}
+
+/* Who sits in a job of Slurm must be told why there is no GPU. */
+static void an_environment_that_leaves_no_gpu_is_named_with_its_value_and_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *visible, *text;
+    } cases[] = {
+        {"99", "CUDA_VISIBLE_DEVICES='99' fits none of the 2 GPUs"},
+        {"GPU-dead", "CUDA_VISIBLE_DEVICES='GPU-dead' fits none of the 2 GPUs"},
+        {"MIG-12", "CUDA_VISIBLE_DEVICES='MIG-12' fits none of the 2 GPUs"},
+        {"", "CUDA_VISIBLE_DEVICES='' (it is empty) leaves no GPU"},
+        {"-1", "CUDA_VISIBLE_DEVICES='-1' (it has an entry that is no index) leaves no GPU"},
+        {"NoDevFiles",
+         "CUDA_VISIBLE_DEVICES='NoDevFiles' (it has an entry that is no index) leaves no GPU"},
+        {"0,0", "CUDA_VISIBLE_DEVICES='0,0' (CUDA sees none when an entry is given twice) leaves "
+                "no GPU"},
+        {"GPU-1,GPU-1", "CUDA_VISIBLE_DEVICES='GPU-1,GPU-1' (CUDA sees none when an entry is given "
+                        "twice) leaves no GPU"},
+        {"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+         "CUDA_VISIBLE_DEVICES='xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' (it has an entry that "
+         "is no index) leaves no GPU"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct found found;
+        open_visible(&found, cases[i].visible);
+        assert_int_equal(found.code, WG_ENODEV);
+        assert_string_equal(found.err.text, cases[i].text);
+        assert_string_equal(found.remedy, "unset CUDA_VISIBLE_DEVICES, or choose with --gpu all");
+        found_end(&found);
+    }
+    struct found found;
+    open_visible(&found, "1,x"); /* not all of it is good, but something is there */
+    assert_int_equal(found.code, WG_OK);
+    assert_int_equal(found.list.count, 1);
+    found_end(&found);
+}
+
 /* Another vendor's GPU may fit it: machine.c asks when all have been seen. */
 static void a_selector_that_fits_none_chooses_none(void **state)
 {
@@ -179,7 +225,9 @@ static void a_selector_that_fits_none_chooses_none(void **state)
     struct found found;
     found_begin(&found);
     found_open(&found, "7");
-    assert_int_equal(found.code, WG_OK);
+    assert_int_equal(found.code, WG_ENODEV);
+    assert_string_equal(found.err.text, "no GPU of this kind is chosen");
+    assert_null(found.remedy);
     assert_int_equal(found.list.count, 0);
     assert_int_equal(wg__selection_check(found.selection, NULL), WG_EINVAL);
     found_end(&found);
@@ -408,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_counts_in_another_order_is_noticed),
         cmocka_unit_test(eighty_gpus_are_listed),
         cmocka_unit_test(a_selector_that_fits_several_is_the_users_error),
+        cmocka_unit_test(an_environment_that_leaves_no_gpu_is_named_with_its_value_and_why),
         cmocka_unit_test(a_selector_that_fits_none_chooses_none),
         cmocka_unit_test(no_library_is_no_device_or_a_fault_by_what_is_on_the_bus),
         cmocka_unit_test(a_driver_without_gpus_has_none),

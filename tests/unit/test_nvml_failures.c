@@ -84,6 +84,169 @@ static void nothing_read_at_all_is_an_error_with_its_cause(void **state)
     }
 }
 
+/* Lets the time until the next try pass. */
+static void wait_for_retry(struct wg_device *device)
+{
+    assert_true(wg__nvml_gpu(device)->retry.next_ns > 0);
+    wg__nvml_gpu(device)->retry.next_ns = 1;
+}
+
+static enum wg_code read_all(struct wg_device *device, struct wg_error *err)
+{
+    struct wg_sample sample;
+    return device->ops->read(device, UINT32_MAX, &sample, err);
+}
+
+static void refuse_all(size_t gpu, int code)
+{
+    for (size_t i = 0; i < FAKE_CALLS; i++)
+        fake.gpus[gpu].codes[i] = code;
+}
+
+/* Field reports 42 and 43: devices taken from a container, a driver replaced. */
+static void reads_start_nvml_anew_after_a_second_and_come_back(void **state)
+{
+    (void)state;
+    static const int refusals[] = {NVML_E_UNKNOWN, NVML_E_OPERATING_SYSTEM, NVML_E_UNINITIALIZED};
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        fake_reset();
+        struct found found;
+        found_probe(&found, "0");
+        struct wg_device *device = device_of(&found, 0);
+        struct nvml_retry *retry = &wg__nvml_gpu(device)->retry;
+        assert_int_equal(read_all(device, NULL), WG_OK);
+        refuse_all(0, refusals[i]);
+        assert_int_equal(read_all(device, NULL), WG_EIO);
+        assert_int_equal(retry->next_ns - retry->since_ns, 1000000000);
+        assert_int_equal(read_all(device, NULL), WG_EIO); /* not yet */
+        assert_int_equal(fake.shutdowns, 0);
+        wait_for_retry(device);
+        assert_int_equal(read_all(device, NULL), WG_EIO);
+        assert_int_equal(fake.shutdowns, 1); /* started anew, to no avail */
+        assert_int_equal(retry->wait_ns, 2000000000);
+        for (int j = 0; j < 8; j++) {
+            wait_for_retry(device);
+            assert_int_equal(read_all(device, NULL), WG_EIO);
+        }
+        assert_int_equal(retry->wait_ns, 60000000000);
+        refuse_all(0, NVML_OK);
+        wait_for_retry(device);
+        assert_int_equal(read_all(device, NULL), WG_OK);
+        assert_int_equal(retry->since_ns, 0);
+        assert_int_equal(fake.init_count, 1);
+        found_end(&found);
+    }
+}
+
+/* Field report 42: nvmlInit itself fails while the driver is being replaced. */
+static void a_start_that_fails_is_tried_again_only_after_its_time(void **state)
+{
+    (void)state;
+    fake_reset();
+    struct found found;
+    found_probe(&found, NULL);
+    struct wg_device *device = device_of(&found, 0);
+    struct wg_device *other = device_of(&found, 1);
+    refuse_all(0, NVML_E_UNKNOWN);
+    refuse_all(1, NVML_E_UNKNOWN);
+    assert_int_equal(read_all(device, NULL), WG_EIO);
+    assert_int_equal(read_all(other, NULL), WG_EIO);
+    fake.codes[FAKE_init_with_flags] = NVML_E_VERSION_MISMATCH;
+    wait_for_retry(device);
+    struct wg_error err = {0};
+    assert_int_equal(read_all(device, &err), WG_EIO);
+    expect_text(err.text, "error 18");
+    expect_text(err.text, "reboot");
+    const unsigned tries = fake.calls[FAKE_init_with_flags];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(read_all(device, &err), WG_EIO);
+        assert_int_equal(read_all(other, &err), WG_EIO);
+    }
+    expect_text(err.text, "could not be started again yet");
+    assert_int_equal(fake.calls[FAKE_init_with_flags], tries);
+    /* The new driver is there: one start serves both. */
+    fake.codes[FAKE_init_with_flags] = NVML_OK;
+    refuse_all(0, NVML_OK);
+    refuse_all(1, NVML_OK);
+    wait_for_retry(other);
+    assert_int_equal(read_all(other, NULL), WG_OK);
+    assert_int_equal(read_all(device, NULL), WG_OK);
+    assert_int_equal(fake.calls[FAKE_init_with_flags], tries + 1);
+    found_end(&found);
+}
+
+static void a_gpu_beside_one_that_answers_gets_its_handle_anew_and_disturbs_none(void **state)
+{
+    (void)state;
+    fake_reset();
+    struct found found;
+    found_probe(&found, NULL);
+    struct wg_device *device = device_of(&found, 0);
+    struct wg_device *other = device_of(&found, 1);
+    refuse_all(0, NVML_E_UNKNOWN);
+    assert_int_equal(read_all(device, NULL), WG_EIO);
+    assert_int_equal(read_all(other, NULL), WG_OK);
+    wait_for_retry(device);
+    assert_int_equal(read_all(device, NULL), WG_EIO);
+    assert_int_equal(fake.shutdowns, 0);
+    refuse_all(0, NVML_OK);
+    assert_int_equal(read_all(device, NULL), WG_OK);
+    assert_true(fake.calls[FAKE_by_pci] > 0);
+    found_end(&found);
+}
+
+/* What to do stands in one place: beside the text where there is such a place, else in it. */
+static void a_remedy_is_told_once(void **state)
+{
+    (void)state;
+    for (int code = 1; code <= NVML_E_UNKNOWN; code++) {
+        const char *remedy = wg__nvml_code(code)->remedy;
+        static const enum fake_call calls[] = {FAKE_init_with_flags, FAKE_count};
+        for (size_t i = 0; remedy != NULL && i < 2; i++) {
+            fake_reset();
+            fake.codes[calls[i]] = code;
+            fake.codes[FAKE_init] = code; /* the older call, which some codes lead to */
+            struct found found;
+            found_begin(&found);
+            found_open(&found, NULL);
+            if (found.code == WG_OK)
+                fail_msg("code %d at call %zu opens", code, i);
+            assert_string_equal(found.remedy, remedy);
+            assert_null(strstr(found.err.text, remedy));
+            found_end(&found);
+        }
+    }
+    fake_reset();
+    struct found found;
+    found_probe(&found, "0");
+    refuse_all(0, NVML_E_NO_PERMISSION);
+    struct wg_error err = {0};
+    assert_int_equal(read_all(device_of(&found, 0), &err), WG_EPERM);
+    const char *told = strstr(err.text, "run as root");
+    assert_non_null(told);
+    assert_null(strstr(told + 1, "run as root"));
+    found_end(&found);
+}
+
+static void a_count_that_no_machine_has_is_refused_in_words(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {4097, 4294967295U};
+    for (size_t i = 0; i < 2; i++) {
+        fake_reset();
+        fake.count = counts[i];
+        struct found found;
+        found_begin(&found);
+        found_open(&found, NULL);
+        assert_int_equal(found.code, WG_EDATA);
+        char words[64];
+        (void)snprintf(words, sizeof words, "nvmlDeviceGetCount says %u GPUs", counts[i]);
+        expect_text(found.err.text, words);
+        assert_int_equal(found.list.count, 0);
+        found_end(&found);
+    }
+}
+
 static void one_field_that_fails_now_and_then_costs_itself(void **state)
 {
     (void)state;
@@ -223,6 +386,11 @@ int main(void)
         cmocka_unit_test(a_lost_gpu_is_lost_alone),
         cmocka_unit_test(a_gpu_lost_in_one_field_or_one_call_is_lost),
         cmocka_unit_test(nothing_read_at_all_is_an_error_with_its_cause),
+        cmocka_unit_test(reads_start_nvml_anew_after_a_second_and_come_back),
+        cmocka_unit_test(a_start_that_fails_is_tried_again_only_after_its_time),
+        cmocka_unit_test(a_gpu_beside_one_that_answers_gets_its_handle_anew_and_disturbs_none),
+        cmocka_unit_test(a_remedy_is_told_once),
+        cmocka_unit_test(a_count_that_no_machine_has_is_refused_in_words),
         cmocka_unit_test(one_field_that_fails_now_and_then_costs_itself),
         cmocka_unit_test(a_gpu_that_may_not_be_opened_is_listed_with_its_reason),
         cmocka_unit_test(any_code_of_any_call_leaves_the_probe_whole),

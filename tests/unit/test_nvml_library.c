@@ -67,7 +67,9 @@ static void a_file_that_is_no_library_is_told_by_the_real_loader(void **state)
     wg__nvml_library_unref(library);
     /* A library that is one, but not NVML. */
     assert_int_equal(wg__nvml_library_new(&library, "libm.so.6", NULL, NULL), WG_OK);
-    assert_int_equal(wg__nvml_library_acquire(library, NULL, NULL, &err), WG_EUNSUPPORTED);
+    const char *remedy = NULL;
+    assert_int_equal(wg__nvml_library_acquire(library, NULL, &remedy, &err), WG_EUNSUPPORTED);
+    assert_non_null(strstr(remedy, "install a newer NVIDIA driver"));
     assert_string_equal(err.text, "libm.so.6 has no call nvmlInit: it is too old, or not NVML");
     wg__nvml_library_unref(library);
 }
