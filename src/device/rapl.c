@@ -31,6 +31,7 @@
 #include "device/backend.h"
 #include "device/cpu_clock.h"
 #include "device/kernel_device.h"
+#include "device/processor.h"
 #include "device/wrap.h"
 
 #define CLASS_FOLDER "/sys/class/powercap"
@@ -205,39 +206,6 @@ static enum wg_code find_zones(const char *root, struct wg_arena *arena, struct 
     return WG_OK;
 }
 
-/* -- The processor ----------------------------------------------------------------------------- */
-
-struct processor {
-    char model[128];
-    bool is_virtual;
-};
-
-/* From the beginning of /proc/cpuinfo, which tells of the first core. */
-static void read_processor(const char *root, struct processor *out)
-{
-    *out = (struct processor){.model = "CPU"};
-    struct wg_sysfs_file file;
-    if (wg__sysfs_open(&file, root, "/proc/cpuinfo", NULL) != WG_OK)
-        return;
-    char text[WG_SYSFS_TEXT_MAX];
-    size_t length = 0;
-    if (wg__sysfs_read_bytes(&file, text, sizeof text - 1, &length, NULL) != WG_OK)
-        length = 0;
-    wg__sysfs_close(&file);
-    text[length] = '\0';
-    out->is_virtual = strstr(text, " hypervisor") != NULL;
-    const char *model = strstr(text, "model name");
-    model = model != NULL ? strchr(model, ':') : NULL;
-    if (model == NULL)
-        return;
-    model += 1 + strspn(model + 1, " ");
-    const size_t size = strcspn(model, "\n");
-    if (size > 0 && size < sizeof out->model) {
-        memcpy(out->model, model, size);
-        out->model[size] = '\0';
-    }
-}
-
 /* The hwmon folder of a package's temperature; NULL when it is in doubt which one that is. */
 static const char *find_temperature(struct wg_kernel_device *kernel, unsigned package,
                                     bool is_only_package)
@@ -403,11 +371,36 @@ static enum wg_code open_package(struct rapl_device *rapl, struct wg_error *err)
     return code;
 }
 
-static enum wg_code locate(struct wg_kernel_device *kernel, struct wg_error *err)
+/* Whether the zone is still where it was found: then not all zones are read for each of them. */
+static bool is_in_place(struct rapl_device *rapl)
 {
-    struct rapl_device *rapl = rapl_of(kernel);
+    struct wg_kernel_device *kernel = &rapl->kernel;
+    struct wg_arena *paths = &kernel->paths;
+    struct zone top;
+    struct zone zone;
+    const char *part = strrchr(rapl->zone.path, ':');
+    const char *first = strchr(rapl->zone.path, ':');
+    const bool is_part = part != first;
+    const char *above =
+        wg__sysfs_path(paths, "%.*s", (int)(part - rapl->zone.path), rapl->zone.path);
+    if (above == NULL ||
+        !read_zone(kernel->root, is_part ? above : rapl->zone.path, NULL, paths, &top))
+        return false;
+    if (!is_part)
+        return compare_zones(&top, &rapl->zone) == 0;
+    return read_zone(kernel->root, rapl->zone.path, &top, paths, &zone) &&
+           compare_zones(&zone, &rapl->zone) == 0;
+}
+
+static enum wg_code find_place(struct rapl_device *rapl, struct wg_error *err)
+{
+    struct wg_kernel_device *kernel = &rapl->kernel;
     struct zone *zones = NULL;
     size_t count = 0;
+    if (is_in_place(rapl)) {
+        kernel->folders[ZONE] = rapl->zone.path;
+        return WG_OK;
+    }
     const enum wg_code code = find_zones(kernel->root, &kernel->paths, &zones, &count, err);
     if (code != WG_OK)
         return code;
@@ -417,6 +410,15 @@ static enum wg_code locate(struct wg_kernel_device *kernel, struct wg_error *err
     }
     if (kernel->folders[ZONE] == NULL)
         return wg__fail(err, WG_ELOST, CLASS_FOLDER " has no such zone any more");
+    return WG_OK;
+}
+
+static enum wg_code locate(struct wg_kernel_device *kernel, struct wg_error *err)
+{
+    struct rapl_device *rapl = rapl_of(kernel);
+    const enum wg_code code = find_place(rapl, err);
+    if (code != WG_OK)
+        return code;
     if (rapl->zone.role == ROLE_PACKAGE)
         kernel->folders[HWMON] =
             find_temperature(kernel, rapl->zone.package, rapl->is_only_package);
@@ -426,6 +428,17 @@ static enum wg_code locate(struct wg_kernel_device *kernel, struct wg_error *err
 static void release(struct wg_kernel_device *kernel)
 {
     wg__cpu_clock_close(&rapl_of(kernel)->clock);
+}
+
+/* A counter that root alone may read hides no clock and no temperature (field report 62): only a
+ * zone of which nothing can be read has failed. */
+static bool has_meter(const struct wg_device_info *info)
+{
+    for (size_t i = 0; i < WG_METRIC_COUNT; i++) {
+        if (info->meters[i].is_present)
+            return true;
+    }
+    return false;
 }
 
 static enum wg_code probe(struct wg_device *device, struct wg_error *err)
@@ -445,7 +458,7 @@ static enum wg_code probe(struct wg_device *device, struct wg_error *err)
         probe_temperature(kernel);
     }
     code = wg__kernel_finish(kernel, "powercap has nothing of it", err);
-    if (code != WG_OK || energy == WG_OK)
+    if (code != WG_OK || energy == WG_OK || has_meter(&kernel->device.info))
         return code;
     return wg__fail(err, energy, "%s", cause.text);
 }
@@ -462,7 +475,7 @@ static const struct wg_device_ops device_ops = {
 
 /* -- The backend ------------------------------------------------------------------------------- */
 
-static void name_device(struct rapl_device *rapl, const struct processor *processor)
+static void name_device(struct rapl_device *rapl, const struct wg_processor *processor)
 {
     struct wg_kernel_device *kernel = &rapl->kernel;
     struct wg_device_info *info = &kernel->device.info;
@@ -494,14 +507,13 @@ static void name_device(struct rapl_device *rapl, const struct processor *proces
 }
 
 static enum wg_code add_device(const struct wg_backend_config *config, const struct zone *zone,
-                               const struct processor *processor, bool is_only_package,
+                               const struct wg_processor *processor, bool is_only_package,
                                struct wg_device_list *list, struct wg_error *err)
 {
     struct rapl_device *rapl = wg__alloc_zeroed(1, sizeof *rapl);
     if (rapl == NULL)
         return wg__fail(err, WG_ENOMEM, CLASS_FOLDER ": out of memory");
     rapl->zone = *zone;
-    rapl->zone.path = NULL; /* of the search's arena */
     rapl->is_virtual = processor->is_virtual;
     rapl->is_only_package = is_only_package;
     struct wg_kernel_device *kernel = &rapl->kernel;
@@ -513,6 +525,7 @@ static enum wg_code add_device(const struct wg_backend_config *config, const str
                                                   .driver = NULL,
                                                   .numa_node = UINT_MAX,
                                                   .counts_in_total = roles[zone->role].counts};
+    rapl->zone.path = wg__kernel_keep(kernel, zone->path); /* that one dies with the search */
     name_device(rapl, processor);
     enum wg_code code = WG_OK;
     if (kernel->is_out_of_memory)
@@ -527,8 +540,8 @@ static enum wg_code add_device(const struct wg_backend_config *config, const str
 static enum wg_code add_devices(const struct wg_backend_config *config, const struct zone *zones,
                                 size_t count, struct wg_device_list *list, struct wg_error *err)
 {
-    struct processor processor;
-    read_processor(config->root, &processor);
+    struct wg_processor processor;
+    wg__processor_read(config->root, &processor);
     size_t packages = 0;
     for (size_t i = 0; i < count; i++)
         packages += zones[i].role == ROLE_PACKAGE;
@@ -545,8 +558,8 @@ static enum wg_code add_devices(const struct wg_backend_config *config, const st
 static enum wg_code fail_none(const struct wg_backend_config *config, const char **remedy_out,
                               struct wg_error *err)
 {
-    struct processor processor;
-    read_processor(config->root, &processor);
+    struct wg_processor processor;
+    wg__processor_read(config->root, &processor);
     if (processor.is_virtual)
         return wg__fail(err, WG_ENODEV,
                         "no RAPL: " CLASS_FOLDER " has no zones, as usual in a virtual machine");

@@ -351,12 +351,15 @@ static void what_root_alone_may_read_is_named_with_what_to_do(void **state)
     tree_drop_rights();
     backend_open(&run, &wg__backend_rapl, tree.root);
     tree_regain_rights();
-    assert_int_equal(run.code, WG_EPERM);
-    assert_string_equal(run.err.text,
-                        "opening " POWERCAP "/intel-rapl:1/energy_uj: Permission denied");
+    assert_int_equal(run.code, WG_OK);
     struct wg_device *package = backend_find(&run, "rapl:package-0");
     const struct wg_meter_info *meter = &package->info.meters[WG_METRIC_ENERGY_J];
     assert_false(meter->is_present);
+    /* Field report 62: a counter that is hidden hides nothing else. */
+    const struct wg_sample rest = backend_read(package);
+    assert_true(wg__sample_has(&rest, WG_METRIC_CLOCK_HZ));
+    assert_true(wg__sample_has(&rest, WG_METRIC_TEMPERATURE_C));
+    assert_false(wg__sample_has(&rest, WG_METRIC_ENERGY_J));
     assert_non_null(strstr(meter->why_not, "Permission denied"));
     assert_non_null(strstr(meter->remedy, "root"));
     assert_non_null(strstr(meter->remedy, "CAP_DAC_READ_SEARCH"));
@@ -365,6 +368,28 @@ static void what_root_alone_may_read_is_named_with_what_to_do(void **state)
     const struct wg_sample sample = backend_read(backend_find(&run, "rapl:package-1"));
     check_metric(sample, WG_METRIC_ENERGY_J, 200000.0);
     check_complete(&run);
+    close_tree(&tree, &run);
+}
+
+static void a_zone_of_which_nothing_can_be_read_has_failed(void **state)
+{
+    (void)state;
+    struct tree tree;
+    struct backend_run run;
+    tree_open(&tree);
+    static const struct tree_entry bare[] = {
+        {.path = POWERCAP "/intel-rapl:0/name", .text = "package-0\n"},
+        {.path = POWERCAP "/intel-rapl:0/energy_uj", .text = "17\n"},
+    };
+    TREE_ADD(&tree, bare);
+    assert_int_equal(
+        chmod(tree_path(&tree, POWERCAP "/intel-rapl:0/energy_uj"), geteuid() == 0 ? 0400 : 0), 0);
+    tree_drop_rights();
+    backend_open(&run, &wg__backend_rapl, tree.root);
+    tree_regain_rights();
+    assert_int_equal(run.code, WG_EPERM);
+    assert_string_equal(run.err.text,
+                        "opening " POWERCAP "/intel-rapl:0/energy_uj: Permission denied");
     close_tree(&tree, &run);
 }
 
@@ -461,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_machine_without_rapl_is_told_apart_from_a_virtual_one),
         cmocka_unit_test(a_counter_in_a_virtual_machine_is_not_taken_at_its_word),
         cmocka_unit_test(what_root_alone_may_read_is_named_with_what_to_do),
+        cmocka_unit_test(a_zone_of_which_nothing_can_be_read_has_failed),
         cmocka_unit_test(a_zone_that_vanishes_is_lost),
         cmocka_unit_test(after_a_release_zones_are_found_by_name_and_totals_go_on),
         cmocka_unit_test(many_policies_are_read_by_a_few),
