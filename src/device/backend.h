@@ -97,7 +97,8 @@ struct wg_device_list {
     size_t capacity;
 };
 
-/* Appends; the list owns the device from then on. On WG_ENOMEM the caller still does. */
+/* Appends; the list owns the device from then on. On WG_ENOMEM, and on WG_EDATA (more devices than
+ * any machine has), the caller still does. */
 enum wg_code wg__device_list_add(struct wg_device_list *list, struct wg_device *device,
                                  struct wg_error *err);
 

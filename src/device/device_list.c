@@ -7,11 +7,16 @@
 #include "base/alloc.h"
 #include "device/backend.h"
 
-enum { FIRST_CAPACITY = 8 };
+/* The files of a kernel and the lists of a driver are the world's: a number that no machine has is
+ * a fault of theirs, and would cost a thread a device. */
+enum { FIRST_CAPACITY = 8, DEVICES_MOST = 4096 };
 
 enum wg_code wg__device_list_add(struct wg_device_list *list, struct wg_device *device,
                                  struct wg_error *err)
 {
+    if (list->count == DEVICES_MOST)
+        return wg__fail(err, WG_EDATA, "more than %d devices: no machine has so many",
+                        DEVICES_MOST);
     if (list->count == list->capacity) {
         const size_t capacity = list->capacity != 0 ? list->capacity * 2 : FIRST_CAPACITY;
         struct wg_device **items = wg__realloc_array(list->items, capacity, sizeof(*items));

@@ -19,20 +19,17 @@
 #include "base/clock.h"
 #include "base/number.h"
 
+#define POWER_MOST_W  1e5
+#define CLOCK_MOST_HZ 1e11
+
 /* What is beyond is no reading; 0: any number may be one. */
 static const double largest[WG_METRIC_COUNT] = {
-    [WG_METRIC_POWER_W] = 1e5,
-    [WG_METRIC_POWER_AVERAGE_W] = 1e5,
-    [WG_METRIC_MEMORY_POWER_W] = 1e5,
-    [WG_METRIC_MODULE_POWER_W] = 1e5,
-    [WG_METRIC_CLOCK_HZ] = 1e11,
-    [WG_METRIC_MEMORY_CLOCK_HZ] = 1e11,
-    [WG_METRIC_TEMPERATURE_C] = 250.0,
-    [WG_METRIC_UTILIZATION] = 1.0,
-    [WG_METRIC_MEMORY_UTILIZATION] = 1.0,
-    [WG_METRIC_MEMORY_USED_BYTES] = 1e15,
-    [WG_METRIC_POWER_LIMIT_W] = 1e5,
-    [WG_METRIC_ENFORCED_POWER_LIMIT_W] = 1e5,
+    [WG_METRIC_POWER_W] = POWER_MOST_W,        [WG_METRIC_POWER_AVERAGE_W] = POWER_MOST_W,
+    [WG_METRIC_MEMORY_POWER_W] = POWER_MOST_W, [WG_METRIC_MODULE_POWER_W] = POWER_MOST_W,
+    [WG_METRIC_CLOCK_HZ] = CLOCK_MOST_HZ,      [WG_METRIC_MEMORY_CLOCK_HZ] = CLOCK_MOST_HZ,
+    [WG_METRIC_TEMPERATURE_C] = 250.0,         [WG_METRIC_UTILIZATION] = 1.0,
+    [WG_METRIC_MEMORY_UTILIZATION] = 1.0,      [WG_METRIC_MEMORY_USED_BYTES] = 1e15,
+    [WG_METRIC_POWER_LIMIT_W] = POWER_MOST_W,  [WG_METRIC_ENFORCED_POWER_LIMIT_W] = POWER_MOST_W,
 };
 
 static const uint32_t TIMED = 1u << WG_METRIC_POWER_W | 1u << WG_METRIC_POWER_AVERAGE_W |
@@ -87,7 +84,17 @@ void wg__kernel_knob(struct wg_kernel_device *kernel, enum wg_knob knob,
                      const struct wg_knob_info *knob_info, const char *path, const char *remedy)
 {
     struct wg_knob_info *info = &kernel->device.info.knobs[knob];
+    const double most = knob == WG_KNOB_POWER_LIMIT ? POWER_MOST_W : CLOCK_MOST_HZ;
+    if (!(knob_info->max <= most)) {
+        wg__kernel_no_knob(kernel, knob, path,
+                           wg__kernel_format(kernel, "%s: up to %.4g is no %s", path,
+                                             knob_info->max, wg_knob_key(knob)),
+                           NULL);
+        return;
+    }
     *info = *knob_info;
+    info->preset = info->preset <= most ? info->preset : (double)NAN;
+    info->current = info->current <= most ? info->current : (double)NAN;
     info->is_present = true;
     info->source = wg__kernel_keep(kernel, path);
     info->is_writable = wg__sysfs_is_writable(kernel->root, path);

@@ -25,7 +25,10 @@
 
 #include "base/number.h"
 
-enum { NUMBER_MAX = 64 /* the longest text of a number */ };
+enum {
+    NUMBER_MAX = 64,     /* the longest text of a number */
+    NAMES_MAX = 1 << 16, /* of a folder: a server with all its virtual functions has thousands */
+};
 
 /* root + path in `out`; false when it does not fit. */
 static bool join(char out[static WG_SYSFS_PATH_MAX], const char *root, const char *path)
@@ -212,6 +215,8 @@ static enum wg_code copy_names(DIR *stream, const char *prefix, struct wg_arena 
     size_t room = 0;
     while (next_name(stream, prefix) != NULL)
         room++;
+    if (room > NAMES_MAX)
+        return WG_EDATA;
     rewinddir(stream);
     const char **names = wg__arena_alloc(arena, room, sizeof *names);
     if (names == NULL)
@@ -247,6 +252,8 @@ enum wg_code wg__sysfs_list(const char *root, const char *folder, const char *pr
     }
     const enum wg_code code = copy_names(stream, prefix, arena, names_out, count_out);
     (void)closedir(stream);
+    if (code == WG_EDATA)
+        return wg__fail(err, code, "listing %s: more than %d entries", folder, NAMES_MAX);
     if (code != WG_OK)
         return wg__fail(err, code, "listing %s: out of memory", folder);
     return WG_OK;
