@@ -298,6 +298,9 @@ class Devices(Binding):
                 with m.window("a", devices="cpu1") as a, m.window("b", devices=["cpu0", other.id]) as b:
                     pass
                 print(list(a.devices), list(b.devices))
+                with m.window("twice", devices=["cpu0", one.id, "cpu0"]) as twice:
+                    pass
+                print(list(twice.devices), twice.energy_j in (twice.devices["cpu0"].energy_j, None))
                 try:
                     m.begin("c", devices=["gpu7"])
                 except wattgov.WattgovError as error:
@@ -306,7 +309,7 @@ class Devices(Binding):
                 pass
             print(list(d.devices))
         """)
-        self.assertEqual(done.stdout.splitlines(), ["['cpu1'] ['cpu0', 'cpu1']",
+        self.assertEqual(done.stdout.splitlines(), ["['cpu1'] ['cpu0', 'cpu1']", "['cpu0'] True",
                                                     "ENODEV no device 'gpu7'; there are: cpu0, cpu1", "['cpu1']"])
 
     def test_devices_tell_what_is_missing_and_why(self):

@@ -187,7 +187,7 @@ def positions(found: list[Device], wanted) -> list[int]:
         if not fits:
             there = ", ".join(one.label for one in found) or "none"
             raise error("ENODEV", f"no device {name!r}; there are: {there}")
-        out += fits
+        out += [i for i in fits if i not in out]  # by label and by id it is one device, and counts once
     if not out:
         raise error("EINVAL", "an empty list of devices: leave it out to measure all of them")
     return out
