@@ -50,6 +50,7 @@ static const struct wg_option options[] = {
     {.name = "code",
      WG_OPTION_UNSIGNED(struct args, code),
      .value = "N",
+     .min = 1,
      .max = 9999,
      .fallback = "none",
      .help = "error: the NVML error code (999 is \"unknown\")."},
