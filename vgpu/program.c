@@ -169,6 +169,7 @@ enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machin
     const enum wg_code code = vgpu_create(out, new_path, id, models, count, err);
     if (code != WG_OK)
         return code;
+    session->size = (*out)->size;
     session->lock = open(new_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (session->lock >= 0 && flock(session->lock, LOCK_EX | LOCK_NB) == 0 &&
         give_name(session->path, new_path) == 0)
@@ -184,9 +185,14 @@ enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machin
 
 void vgpu_session_end(struct vgpu_session *session, struct vgpu_machine *machine)
 {
-    if (machine != NULL)
+    struct stat status;
+    /* Of a file that somebody cut meanwhile, the mapping cannot be touched any more. */
+    const bool is_whole = session->lock >= 0 && fstat(session->lock, &status) == 0 &&
+                          status.st_size == (off_t)session->size;
+    if (machine != NULL && is_whole) {
         vgpu_fault_clear(machine);
-    vgpu_unmap(machine);
+        vgpu_unmap(machine);
+    }
     if (session->path[0] != '\0')
         (void)unlink(session->path);
     if (session->lock >= 0)

@@ -32,7 +32,8 @@ enum wg_code vgpu_find_machines(char out[static VGPU_PATH_MAX], struct wg_error 
 /* A machine that is held by `run`, from its making to its end. */
 struct vgpu_session {
     char path[VGPU_PATH_MAX];
-    int lock; /* the descriptor; -1: none */
+    int lock;    /* the descriptor; -1: none */
+    size_t size; /* of the file */
 };
 
 /* Removes the files that killed ones of this user left behind. */

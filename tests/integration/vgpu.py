@@ -134,6 +134,12 @@ class Run(Case):
         self.assertIn("No space left on device", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
 
+    def test_a_command_that_cuts_or_removes_the_machine_does_not_end_run(self):
+        for cut in ("truncate -s 100", "truncate -s 0", "rm"):
+            done = self.vgpu("run", "--machine", "t4", "--", "sh", "-c", f"{cut} $WATTGOV_VGPU; exit 5")
+            self.assertEqual((done.returncode, done.stderr), (5, ""))
+            self.assertEqual(self.files(), [])
+
     def test_a_folder_that_may_not_be_used_gives_way_to_the_next(self):
         environment = dict(self.environment, XDG_RUNTIME_DIR=os.path.join(self.folder, "gone"))
         done = self.vgpu("run", "--machine", "T4", "--", "sh", "-c", "echo $WATTGOV_VGPU", env=environment)
@@ -340,6 +346,7 @@ class Faults(Case):
         _, environment = self.start("--machine", "t4")
         for arguments, text in (
                 ([], "which fault?"), (["lots"], "did you mean 'lost'?"), (["error"], "error needs a --code"),
+                (["error", "--code", "0"], "--code: '0' is not"),
                 (["lost", "--code", "3"], "lost takes no --code"), (["cap"], "cap needs a --value"),
                 (["hang", "--value", "3"], "hang takes no --value"), (["cap", "--value", "0"], "1 .. 10000"),
                 (["lost", "--gpu", "1"], "none is number 1"), (["lost", "--from-call", "0"], "--from-call"),
