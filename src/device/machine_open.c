@@ -490,6 +490,8 @@ static enum wg_code machine_new(struct wg_machine **out, struct wg_error *err)
 enum wg_code wg__machine_open_setup(struct wg_machine **out, const struct wg_machine_setup *setup,
                                     const struct wg_machine_opts *opts, struct wg_error *err)
 {
+    if (out == NULL)
+        return wg__fail(err, WG_EINVAL, "opening the machine: no place for it (out is NULL)");
     struct wg_machine_opts all;
     struct wg_machine *machine = NULL;
     enum wg_code code = copy_opts(&all, opts, err);

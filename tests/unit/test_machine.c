@@ -159,6 +159,26 @@ static void a_backend_that_hangs_is_reported_and_the_next_goes_on(void **state)
         sched_yield();
 }
 
+static void a_selector_tells_of_the_driver_that_hangs(void **state)
+{
+    (void)state;
+    struct fake_world world = fake_world_of(2);
+    world.open_hangs = true;
+    world.matches = true;
+    fake_world_now = &world;
+    static const char *const selectors[] = {"0"};
+    const struct wg_machine_opts opts =
+        WG_MACHINE_OPTS(.gpus = selectors, .gpu_count = 1, .call_timeout_ms = 100);
+    struct wg_machine *machine = NULL;
+    struct wg_error err = {0};
+    assert_int_equal(wg__machine_open_with(&machine, fake_backends, &opts, &err), WG_EINVAL);
+    assert_string_equal(err.text, "GPU selector '0' fits none: there is no GPU here (fake: "
+                                  "fakeInit has not returned for 0.1 s)");
+    gate_open(&world.gate);
+    while (atomic_load(&world.destroyed) < 1) /* found too late, given back */
+        sched_yield();
+}
+
 static void a_backend_that_fails_says_why_and_what_to_do(void **state)
 {
     (void)state;
@@ -284,6 +304,8 @@ static void a_selector_that_fits_nothing_is_an_error_with_the_drivers_own_words(
     assert_int_equal(wg__machine_open_with(&machine, fake_backends, &opts, &err), WG_EINVAL);
     assert_string_equal(err.text, "GPU selector '1' fits none of the GPUs here: 0");
     assert_null(machine);
+    assert_int_equal(wg_machine_open(NULL, &opts, &err), WG_EINVAL);
+    assert_non_null(strstr(err.text, "out is NULL"));
     world.open_code = WG_EIO;
     assert_int_equal(wg__machine_open_with(&machine, fake_backends, &opts, &err), WG_EINVAL);
     assert_string_equal(err.text, "GPU selector '1' fits none: there is no GPU here (fake: "
@@ -387,6 +409,7 @@ int main(void)
         cmocka_unit_test(eight_that_hang_cost_one_timeout),
         cmocka_unit_test(a_device_that_answers_late_after_all_works_again),
         cmocka_unit_test(a_backend_that_hangs_is_reported_and_the_next_goes_on),
+        cmocka_unit_test(a_selector_tells_of_the_driver_that_hangs),
         cmocka_unit_test(a_backend_that_fails_says_why_and_what_to_do),
         cmocka_unit_test(processes_are_counted_and_written_as_far_as_there_is_room),
         cmocka_unit_test(options_of_older_and_newer_callers_are_taken_unless_they_mean_something),
