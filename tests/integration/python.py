@@ -292,6 +292,7 @@ class Devices(Binding):
         shutil.rmtree(self.root)
         fake_sysfs(self.root, ("package-0", "package-1"))
         done = self.run_python("""
+            import json
             with meter(gpus="none") as m:
                 one, other = m.devices
                 assert (one.label, other.label, one.kind) == ("cpu0", "cpu1", "cpu"), m.devices
@@ -300,6 +301,7 @@ class Devices(Binding):
                 print(list(a.devices), list(b.devices))
                 with m.window("twice", devices=["cpu0", one.id, "cpu0"]) as twice:
                     pass
+                assert json.loads(json.dumps(twice.as_dict())) == json.loads(json.dumps(twice.result.as_dict()))
                 print(list(twice.devices), twice.energy_j in (twice.devices["cpu0"].energy_j, None))
                 try:
                     m.begin("c", devices=["gpu7"])

@@ -231,6 +231,10 @@ class Window:
             raise result
         return result
 
+    def as_dict(self) -> dict:
+        """Of the result: plain dicts, lists, numbers and texts, ready for json.dumps."""
+        return self.result.as_dict()
+
     def _read(self, native: _Native) -> Result:
         count = len(self._positions)
         err = ffi.new("struct wg_error *")
