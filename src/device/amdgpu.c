@@ -43,7 +43,7 @@ static const double MOST_CAP_W = 1e5;
 static const uint64_t REGISTER = UINT64_C(1) << 32;
 static const char *const READ_REMEDY = "join the groups render and video: usermod -aG render,video "
                                        "USER, then log in anew";
-static const char *const WRITE_REMEDY = "run as root, or let wattgovd set it";
+static const char *const WRITE_REMEDY = "run as root";
 
 struct amd_device {
     struct wg_kernel_device kernel; /* first */

@@ -18,8 +18,7 @@
 #define CPU_FOLDER "/sys/devices/system/cpu"
 
 static const double KHZ = 1e3;
-static const char *const REMEDY =
-    "run as root, or let wattgovd set it: the file is writable by root only";
+static const char *const REMEDY = "run as root: the file is writable by root only";
 
 /* Whether a number in a file is the one that is looked for. A kernel without the file has but one.
  */

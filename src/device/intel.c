@@ -36,7 +36,7 @@ static const double MHZ = 1e6;
 static const double REGISTER_J = 262144.0;
 static const double MOST_W = 1000.0;
 static const double LEAST_W = 1.0;
-static const char *const REMEDY = "run as root, or let wattgovd set it";
+static const char *const REMEDY = "run as root";
 
 /* The files of the clock, by driver. */
 static const struct clock_files {

@@ -33,7 +33,7 @@ enum { MAIN, THERMAL, EMC, NODE }; /* folders; NODE: of the GPU's own device */
 
 static const double MILLI = 1e-3;
 static const double MICRO = 1e-6;
-static const char *const WRITE_REMEDY = "run as root, or let wattgovd set it";
+static const char *const WRITE_REMEDY = "run as root";
 static const char *const EMC_REMEDY =
     "debugfs is for root only: run as root, with debugfs mounted at /sys/kernel/debug";
 

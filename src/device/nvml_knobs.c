@@ -61,7 +61,7 @@ static void set_writable(struct nvml_gpu *gpu, struct wg_knob_info *knob, bool h
         return;
     knob->why_not = has_call ? "setting needs CAP_SYS_ADMIN, which this process lacks"
                              : "this driver's library has no such call";
-    knob->remedy = has_call ? "run as root, or let wattgovd set it" : "install a newer driver";
+    knob->remedy = has_call ? "run as root" : "install a newer driver";
 }
 
 static enum wg_code probe_limit(struct nvml_gpu *gpu, struct wg_error *err)

@@ -64,7 +64,7 @@ static const char *const READ_REMEDY =
     "energy_uj is readable by root only (CVE-2020-8694): run as root, or give CAP_DAC_READ_SEARCH "
     "(setcap cap_dac_read_search+ep), or let a udev rule chmod it; in a container bind-mount "
     "/sys/class/powercap";
-static const char *const LIMIT_REMEDY = "run as root, or let wattgovd set it";
+static const char *const LIMIT_REMEDY = "run as root";
 
 /* What a zone is; lasting, unlike its number. */
 struct zone {

@@ -68,6 +68,30 @@ static void limits_that_are_sentinels_are_no_knob(void **state)
     found_end(&found);
 }
 
+static void clocks_that_are_sentinels_are_no_levels(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.gpus[0].graphics_clocks[0] = UINT32_MAX;
+    fake.gpus[0].graphics_clocks[1] = 0;
+    fake.gpus[0].memory_clocks[0] = fake.gpus[0].memory_clocks[1] = UINT32_MAX;
+    struct found found;
+    found_probe(&found, "0");
+    const struct wg_knob_info *knobs = device_of(&found, 0)->info.knobs;
+    assert_false(knobs[WG_KNOB_MEMORY_CLOCK].is_present);
+    expect_text(knobs[WG_KNOB_MEMORY_CLOCK].why_not, "an empty list");
+    found_end(&found);
+
+    fake_reset();
+    fake.gpus[0].graphics_clocks[0] = UINT32_MAX;
+    found_probe(&found, "0");
+    const struct wg_knob_info *knob = &device_of(&found, 0)->info.knobs[WG_KNOB_GPU_CLOCK];
+    assert_true(knob->is_present);
+    assert_int_equal(knob->level_count, 2);
+    check_close(knob->max, 1965e6, 1e-12);
+    found_end(&found);
+}
+
 static void without_the_capability_nothing_is_writable(void **state)
 {
     (void)state;
@@ -82,7 +106,7 @@ static void without_the_capability_nothing_is_writable(void **state)
     assert_true(limit->is_present);
     assert_false(limit->is_writable);
     expect_text(limit->why_not, "CAP_SYS_ADMIN");
-    expect_text(limit->remedy, "wattgovd");
+    expect_text(limit->remedy, "run as root");
     found_end(&found);
 }
 
@@ -131,6 +155,7 @@ int main(void)
         cmocka_unit_test(knobs_have_ranges_and_levels),
         cmocka_unit_test(a_limit_without_a_range_is_no_knob),
         cmocka_unit_test(limits_that_are_sentinels_are_no_knob),
+        cmocka_unit_test(clocks_that_are_sentinels_are_no_levels),
         cmocka_unit_test(without_the_capability_nothing_is_writable),
         cmocka_unit_test(deprecated_calls_are_missing_capabilities),
         cmocka_unit_test(old_gpus_cannot_lock_clocks),
