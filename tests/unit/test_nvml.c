@@ -171,6 +171,40 @@ static void a_selector_that_fits_several_is_the_users_error(void **state)
     found_end(&found);
 }
 
+/* Newer JetPacks have an NVML that knows the GPU of the board. */
+static void the_gpu_of_a_jetson_is_marked_and_does_not_count_beside_its_rails(void **state)
+{
+    (void)state;
+    static const struct tree_entry board[] = {
+        {.path = "/etc/nv_tegra_release", .text = "# R36 (release), REVISION: 4.0, GCID: 1\n"}};
+    static const struct tree_entry rail[] = {
+        {.path = "/sys/bus/i2c/drivers/ina238/2-0044/hwmon/hwmon7/power1_input", .text = "6000\n"}};
+    for (int i = 0; i < 3; i++) { /* another machine, a board, and one with a rail */
+        fake_reset();
+        fake.count = 2;
+        (void)snprintf(fake.gpus[0].name, sizeof fake.gpus[0].name, "Orin (nvgpu)");
+        struct found found;
+        found_begin(&found);
+        if (i > 0)
+            TREE_ADD(&found.tree, board);
+        if (i > 1)
+            TREE_ADD(&found.tree, rail);
+        found_open(&found, NULL);
+        const struct wg_device_info *own = &device_of(&found, 0)->info;
+        const struct wg_device_info *card = &device_of(&found, 1)->info;
+        for (size_t j = 0; j < 2; j++) {
+            struct wg_device *device = device_of(&found, j);
+            assert_int_equal(device->ops->probe(device, &found.err), WG_OK);
+        }
+        assert_string_equal(own->name,
+                            i > 0 ? "Orin (nvgpu) (also listed as jetson:gpu)" : "Orin (nvgpu)");
+        assert_int_equal(own->counts_in_total, i < 2);
+        assert_string_equal(card->name, "NVIDIA H100 80GB HBM3"); /* in a slot of the board */
+        assert_true(card->counts_in_total);
+        found_end(&found);
+    }
+}
+
 static void open_visible(struct found *found, const char *visible)
 {
     fake_reset();
@@ -456,6 +490,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_counts_in_another_order_is_noticed),
         cmocka_unit_test(eighty_gpus_are_listed),
         cmocka_unit_test(a_selector_that_fits_several_is_the_users_error),
+        cmocka_unit_test(the_gpu_of_a_jetson_is_marked_and_does_not_count_beside_its_rails),
         cmocka_unit_test(an_environment_that_leaves_no_gpu_is_named_with_its_value_and_why),
         cmocka_unit_test(a_selector_that_fits_none_chooses_none),
         cmocka_unit_test(no_library_is_no_device_or_a_fault_by_what_is_on_the_bus),
