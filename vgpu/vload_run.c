@@ -20,6 +20,8 @@ struct state {
     struct vload_run *run;
     struct vgpu_load load;
     uint64_t cursor_ns; /* how far the work has come, on the clock */
+    double counted_j;   /* up to the last pause; from then on, what came after anchor_j */
+    double anchor_j;    /* true energy of the GPU at the end of that pause */
     double time_s;      /* of the job, since its begin */
     double utilization; /* that is set */
     bool is_stopped;
@@ -66,12 +68,33 @@ static double present_rate(struct state *state)
     return speed * state->run->time_scale;
 }
 
+/* The true energy where the work is: a process that cannot keep up is behind the clock, and what
+ * the GPU draws in between is not the job's. */
+static double energy_at_cursor_j(const struct state *state)
+{
+    const uint64_t now_ns = wg__clock_ns();
+    return vgpu_true_energy_j(state->run->gpu,
+                              state->cursor_ns < now_ns ? state->cursor_ns : now_ns);
+}
+
+static double energy_j(const struct state *state)
+{
+    return state->counted_j + energy_at_cursor_j(state) - state->anchor_j;
+}
+
+static void skip_pause(struct state *state, uint64_t now_ns)
+{
+    state->counted_j = energy_j(state);
+    state->cursor_ns = now_ns;
+    state->anchor_j = energy_at_cursor_j(state);
+}
+
 /* Moves the cursor by `seconds`, waiting as far as that lies ahead. */
 static void move(struct state *state, double seconds)
 {
     const uint64_t now_ns = wg__clock_ns();
     if (state->cursor_ns + (uint64_t)(pause_s * ns_per_s) < now_ns)
-        state->cursor_ns = now_ns;
+        skip_pause(state, now_ns);
     state->cursor_ns += (uint64_t)(seconds * ns_per_s);
     state->time_s += seconds * state->run->time_scale;
     bool from_terminal = false;
@@ -137,12 +160,12 @@ static enum wg_code run_epochs(struct state *state, struct vload_end *end)
 {
     const struct vload_run *run = state->run;
     const unsigned most = run->epochs != 0 ? run->epochs : run->max_epochs;
-    const double begin_j = vgpu_true_energy_j(run->gpu, state->cursor_ns);
+    state->anchor_j = energy_at_cursor_j(state);
     double epoch_begin_s = 0, epoch_begin_j = 0;
     for (unsigned epoch = 1; epoch <= most; epoch++) {
         enum wg_code code = run_epoch(state, epoch);
         end->time_s = state->time_s;
-        end->energy_j = (vgpu_true_energy_j(run->gpu, wg__clock_ns()) - begin_j) * run->time_scale;
+        end->energy_j = energy_j(state) * run->time_scale;
         end->is_stopped = state->is_stopped;
         if (code != WG_OK || state->is_stopped)
             return code;

@@ -6,7 +6,8 @@
  * gets `speed * time_scale` of them a second, where the speed is what the present limit, clock
  * locks and other loads of the GPU allow; it is asked for anew at least every 20 ms, so a limit
  * that is set meanwhile counts at once. Time is a cursor that only planned waits move, so late
- * wake-ups do not add up; only a pause of over a second (a stopped process) is left out.
+ * wake-ups do not add up; only a pause of over a second (a stopped process, or one that cannot keep
+ * up with its scale) is left out, of the time and of the energy.
  *
  * Scaled: with --time-scale X an epoch takes an Xth of its time. Power is as measured, so what the
  * virtual GPU's meters count meanwhile is an Xth of the job's energy; the lines give the job's own

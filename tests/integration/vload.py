@@ -53,6 +53,15 @@ class Vload(Case):
                 self.assertEqual(got["limit_w"], limit)
                 self.assertTrue(done.stdout.splitlines()[-1].endswith(" epochs_done"))
 
+    def test_the_energy_is_the_jobs_own_when_the_machine_cannot_keep_up(self):
+        _, environment = self.start("--machine", "v100")
+        done = self.vload(environment, "--gpu", "V100", "--epochs", 1, "--time-scale", 1000000, "--steps-per-epoch", 200000,
+                          "--print-every", 200000, job="squad")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got = fields(lines_of(done.stdout, "epoch")[0])
+        # Of a V100 at work; by the clock, a thousand times as much passed.
+        self.assertTrue(100 < got["energy_j"] / got["time_s"] < 260, done.stdout)
+
     def test_the_power_shows_the_period_of_the_steps(self):
         _, environment = self.start("--machine", "v100")
         process = self.background(environment, "wattgov-vload", "cifar100", "--gpu", "V100", "--batch-size", 1024,
