@@ -22,6 +22,9 @@
 #ifndef WG_VGPU_LIBRARIES
 #define WG_VGPU_LIBRARIES "/usr/lib/wattgov/vgpu-" /* lib, lib-r535, ... */
 #endif
+#ifndef WG_VGPU_LIBRARIES_BESIDE
+#define WG_VGPU_LIBRARIES_BESIDE "../lib/wattgov/vgpu-"
+#endif
 
 struct args {
     struct wg_option_list machines;
@@ -114,10 +117,13 @@ static enum wg_code find_library(char out[static VGPU_PATH_MAX], const char *var
     while (strcmp(variants[i].name, variant) != 0)
         i++;
     *driver_out = variants[i].driver;
-    char beside[64], fallback[VGPU_PATH_MAX];
-    (void)snprintf(beside, sizeof beside, "%s/libnvidia-ml.so.1", variants[i].folder);
-    (void)snprintf(fallback, sizeof fallback, "%s%s", WG_VGPU_LIBRARIES, beside);
-    const enum wg_code code = vgpu_find_part(out, beside, fallback, err);
+    char built[64], beside[512], fallback[VGPU_PATH_MAX];
+    (void)snprintf(built, sizeof built, "%s/libnvidia-ml.so.1", variants[i].folder);
+    (void)snprintf(beside, sizeof beside, "%s%s", WG_VGPU_LIBRARIES_BESIDE, built);
+    (void)snprintf(fallback, sizeof fallback, "%s%s", WG_VGPU_LIBRARIES, built);
+    enum wg_code code = vgpu_find_part(out, built, "", NULL);
+    if (code != WG_OK)
+        code = vgpu_find_part(out, beside, fallback, err);
     if (code == WG_OK)
         *strrchr(out, '/') = '\0';
     return code;
