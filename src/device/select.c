@@ -468,8 +468,9 @@ enum wg_code wg__selection_fail_none(const struct wg_selection *selection, size_
         *remedy_out = "unset CUDA_VISIBLE_DEVICES, or choose with --gpu all";
     if (gpu_count == 0)
         return wg__fail(err, WG_ENODEV, "%s leaves no GPU", visible);
-    return wg__fail(err, WG_ENODEV, "%s fits none of the %zu GPU%s", visible, gpu_count,
-                    gpu_count == 1 ? "" : "s");
+    if (gpu_count == 1)
+        return wg__fail(err, WG_ENODEV, "%s does not fit the one GPU", visible);
+    return wg__fail(err, WG_ENODEV, "%s fits none of the %zu GPUs", visible, gpu_count);
 }
 
 size_t wg__selection_gpu_count(const struct wg_selection *selection)
