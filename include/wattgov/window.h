@@ -129,8 +129,8 @@ WG_API enum wg_code wg_meter_wait_ready(struct wg_meter *meter, unsigned timeout
                                         struct wg_error *err);
 
 /* Begins a window called `name` (copied, cut after 63 bytes) over `devices` (positions in the
- * machine; NULL and 0: all). WG_EINVAL: a position that is not there; WG_ENOMEM; WG_ESTATE: after
- * fork. */
+ * machine; NULL and 0: all). WG_EINVAL: a position that is not there, or is given twice;
+ * WG_ENOMEM; WG_ESTATE: after fork. */
 WG_API enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter,
                                     const char *name, const size_t *devices, size_t device_count,
                                     struct wg_error *err);

@@ -139,6 +139,26 @@ static bool helps_to_ring(const struct wg_window *window)
     return false;
 }
 
+/* A device that is given twice would count twice. */
+static enum wg_code check_devices(const struct wg_meter *meter, const char *name,
+                                  const size_t *devices, size_t count, struct wg_error *err)
+{
+    if (count > meter->track_count)
+        return wg__fail(err, WG_EINVAL, "window '%s' over %zu devices, there are %zu", name, count,
+                        meter->track_count);
+    for (size_t i = 0; i < count; i++) {
+        if (devices[i] >= meter->track_count)
+            return wg__fail(err, WG_EINVAL, "window '%s': there is no device %zu, only %zu", name,
+                            devices[i], meter->track_count);
+        for (size_t other = 0; other < i; other++)
+            if (devices[other] == devices[i])
+                return wg__fail(err, WG_EINVAL, "window '%s': device %zu (%s) is given twice", name,
+                                devices[i],
+                                wg_device_get_info(meter->tracks[devices[i]].device)->label);
+    }
+    return WG_OK;
+}
+
 enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter, const char *name,
                              const size_t *devices, size_t device_count, struct wg_error *err)
 {
@@ -147,13 +167,8 @@ enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *meter, con
                         "beginning window '%s' after fork: open a meter of your own",
                         name ? name : "");
     const size_t count = devices ? device_count : meter->track_count;
-    if (count > meter->track_count)
-        return wg__fail(err, WG_EINVAL, "window '%s' over %zu devices, there are %zu",
-                        name ? name : "", count, meter->track_count);
-    for (size_t i = 0; devices && i < count; i++)
-        if (devices[i] >= meter->track_count)
-            return wg__fail(err, WG_EINVAL, "window '%s': there is no device %zu, only %zu",
-                            name ? name : "", devices[i], meter->track_count);
+    if (devices && check_devices(meter, name ? name : "", devices, count, err) != WG_OK)
+        return WG_EINVAL;
     struct wg_window *window = take_window(meter, name);
     if (!window)
         return wg__fail(err, WG_ENOMEM, "beginning window '%s': out of memory", name ? name : "");

@@ -219,10 +219,12 @@ static void refuses_what_is_not_there(void **state)
     assert_int_equal(wg_meter_open(&meter, machine, &too_slow, &err), WG_EINVAL);
     meter = meter_new(machine, NULL);
     struct wg_window *window;
-    const size_t wrong[] = {1, 2}, many[] = {0, 1, 1};
+    const size_t wrong[] = {1, 2}, many[] = {0, 1, 1}, twice[] = {1, 1};
     assert_int_equal(wg_window_begin(&window, meter, "w", wrong, 2, &err), WG_EINVAL);
     assert_non_null(strstr(err.text, "no device 2"));
     assert_int_equal(wg_window_begin(&window, meter, "w", many, 3, &err), WG_EINVAL);
+    assert_int_equal(wg_window_begin(&window, meter, "w", twice, 2, &err), WG_EINVAL);
+    assert_non_null(strstr(err.text, "device 1 (gpu1) is given twice"));
     struct wg_sample sample;
     assert_int_equal(wg_meter_latest(meter, 2, &sample, &err), WG_EINVAL);
     assert_int_equal(wg_meter_latest(meter, 1, &sample, &err), WG_OK);
@@ -478,6 +480,49 @@ static void many_threads_share_a_meter(void **state)
     assert_int_equal(atomic_load(&crowd.bad), 0);
     wg_meter_close(meter);
     wg_machine_close(machine);
+}
+
+/* In a child of a user of its own, which may have only three threads. */
+static int open_without_threads(struct wg_machine *machine)
+{
+    enum { NOBODY_ELSE = 54321 };
+    const bool is_root = geteuid() == 0;
+    const rlim_t most = is_root ? 3 : 0;
+    struct rlimit limit = {.rlim_cur = most, .rlim_max = most};
+    if (setrlimit(RLIMIT_NPROC, &limit) != 0)
+        return 2;
+    if (is_root && setresuid(NOBODY_ELSE, NOBODY_ELSE, NOBODY_ELSE) != 0)
+        return 2;
+    struct wg_meter *meter;
+    struct wg_error err;
+    for (int i = 0; i < 20; i++) {
+        const enum wg_code code = wg_meter_open(&meter, machine, NULL, &err);
+        if (code == WG_OK)
+            return 77;
+        if (code != WG_EIO || !strstr(err.text, "no thread for device"))
+            return 1;
+    }
+    return 0;
+}
+
+/* What had been started is stopped, and nothing is joined that never was. */
+static void a_meter_that_gets_no_threads_says_so(void **state)
+{
+    (void)state;
+    fake_world_init(&world, 8, 20000000);
+    struct wg_machine *machine = fake_machine_open(0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(open_without_threads(machine));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    wg_machine_close(machine);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        print_message("skipped: this process may start any number of threads\n");
+    else
+        assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void every_allocation_may_fail(void **state)
