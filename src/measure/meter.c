@@ -74,11 +74,13 @@ static bool track_start(struct wg_track *track)
     const int status = pthread_create(&track->thread, &attributes, wg__track_run, track);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
-    if (status != 0) {
+    /* A failed call may have written to `thread` all the same: it says nothing. */
+    track->has_thread = status == 0;
+    if (!track->has_thread) {
         track->is_running = false;
         (void)atomic_fetch_sub(&track->meter->holds, 1);
     }
-    return status == 0;
+    return track->has_thread;
 }
 
 static void track_stop(struct wg_track *track)
@@ -198,7 +200,7 @@ void wg_meter_close(struct wg_meter *meter)
     atomic_store(&meter->is_closed, true);
     wg__meter_ring(meter);
     for (size_t i = 0; i < meter->track_count; i++)
-        if (meter->tracks[i].thread != 0)
+        if (meter->tracks[i].has_thread)
             track_stop(&meter->tracks[i]);
     wg__meter_unref(meter);
 }

@@ -78,6 +78,7 @@ struct wg_track {
     bool is_hung;
     uint64_t retry_ns; /* not before, after a failure */
     bool is_running;   /* the thread */
+    bool has_thread;   /* it was started: to be joined, or left behind */
     pthread_t thread;
     uint32_t seen_rings;                /* of the thread alone */
     atomic_uint_fast64_t busy_since_ns; /* a read is under way; 0: none */

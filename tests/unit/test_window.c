@@ -5,6 +5,7 @@
  * the error that each result claims, and never with a wall clock.
  */
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -569,6 +570,7 @@ int main(void)
         cmocka_unit_test(windows_outlive_their_meter_without_harm),
         cmocka_unit_test(reads_keep_to_their_budget),
         cmocka_unit_test(many_threads_share_a_meter),
+        cmocka_unit_test(a_meter_that_gets_no_threads_says_so),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return run_tests(tests);
