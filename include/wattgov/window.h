@@ -139,9 +139,10 @@ WG_API enum wg_code wg_window_begin(struct wg_window **out, struct wg_meter *met
 WG_API void wg_window_end(struct wg_window *window);
 
 /* Computes the result: `total` over the devices that count, and one a device into `devices` (room
- * for `capacity`, in the order of `begin`; may be NULL). Of an open window: up to now. Parts never
- * add up to more than the device: windows that share a moment of it split nothing, windows that
- * follow each other without a gap add up exactly. */
+ * for `capacity`, in the order of `begin`; may be NULL). Of an open window: up to now, by what is
+ * known now; of an ended one the result is final, whatever comes later (but NAN may become known).
+ * Parts never add up to more than the device: windows that share a moment of it split nothing,
+ * windows that follow each other without a gap add up exactly. */
 WG_API enum wg_code wg_window_read(struct wg_window *window, struct wg_window_result *total,
                                    struct wg_window_result *devices, size_t capacity,
                                    struct wg_error *err);

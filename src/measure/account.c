@@ -169,7 +169,24 @@ struct stretch { /* what to append behind the last point */
     bool is_reset, is_stuck;
 };
 
-/* The point that follows the last one. Energy never falls. */
+/* From where on the energy is not measured yet; some of it may have been told. */
+static uint64_t measured_ns(const struct wg_account *account)
+{
+    const struct wg_line_point *last = wg__line_last(&account->energy);
+    return account->measured_ns != 0 && account->measured_ns < last->t_ns ? account->measured_ns
+                                                                          : last->t_ns;
+}
+
+/* What is left of `value` when `*ahead` of it was told before; keeps what is still ahead. */
+static double behind_told(double value, double *ahead)
+{
+    const double rest = fmax(value, 0) - *ahead;
+    *ahead = fmax(-rest, 0);
+    return fmax(rest, 0);
+}
+
+/* The point that follows the last one, from what was measured since `measured_ns`. Energy never
+ * falls. */
 static struct wg_line_point next_point(struct wg_account *account, const struct stretch *stretch)
 {
     const struct wg_line_point *last = wg__line_last(&account->energy);
@@ -180,15 +197,19 @@ static struct wg_line_point next_point(struct wg_account *account, const struct 
     if (!last)
         return point;
     const double dt = (double)(stretch->t_ns - last->t_ns) * 1e-9;
-    point.sums[WG_SUM_ENERGY_J] += fmax(stretch->energy_j, 0);
+    const double measured_s = (double)(stretch->t_ns - measured_ns(account)) * 1e-9;
+    point.sums[WG_SUM_ENERGY_J] += behind_told(stretch->energy_j, &account->ahead_j);
+    point.error += account->ahead_j;
     point.sums[WG_SUM_VARIANCE_J2] += stretch->variance_j2;
-    point.sums[WG_SUM_COVERED_S] += fmin(stretch->covered_s, dt);
+    point.sums[WG_SUM_COVERED_S] +=
+        behind_told(fmin(stretch->covered_s, measured_s), &account->ahead_covered_s);
     point.sums[WG_SUM_COUNTER_S] += stretch->origin == FROM_COUNTER ? dt : 0;
     point.sums[WG_SUM_POWER_S] += stretch->origin == FROM_POWER ? dt : 0;
     point.sums[WG_SUM_UNKNOWN_S] += stretch->origin == FROM_NOWHERE ? dt : 0;
     point.sums[WG_SUM_RESET_S] += stretch->is_reset ? dt : 0;
     point.sums[WG_SUM_STUCK_S] += stretch->is_stuck ? dt : 0;
-    account->mean_w = fmax(stretch->energy_j, 0) / dt;
+    account->mean_w = fmax(stretch->energy_j, 0) / measured_s;
+    account->measured_ns = stretch->t_ns;
     return point;
 }
 
@@ -198,10 +219,11 @@ static void append_bridge(struct wg_account *account, uint64_t to_ns, bool is_re
     const struct wg_line_point *last = wg__line_last(&account->energy);
     if (!last || to_ns <= last->t_ns)
         return;
-    const double dt = (double)(to_ns - last->t_ns) * 1e-9;
+    const uint64_t from_ns = measured_ns(account);
+    const double dt = (double)(to_ns - from_ns) * 1e-9;
     struct stretch stretch = {.t_ns = to_ns, .is_reset = is_reset, .is_stuck = is_stuck};
     if (account->has_power &&
-        wg__power_line_between(&account->power, last->t_ns, to_ns, &stretch.energy_j,
+        wg__power_line_between(&account->power, from_ns, to_ns, &stretch.energy_j,
                                &stretch.variance_j2, &stretch.covered_s)) {
         stretch.origin = FROM_POWER;
     } else if (is_stuck) {
@@ -220,8 +242,8 @@ static void append_bridge(struct wg_account *account, uint64_t to_ns, bool is_re
 static void append_counter(struct wg_account *account, uint64_t t_ns, double energy_j,
                            double half_ns)
 {
-    const struct wg_line_point *last = wg__line_last(&account->energy);
-    const double dt = (double)(t_ns - last->t_ns) * 1e-9;
+    const uint64_t from_ns = measured_ns(account);
+    const double dt = (double)(t_ns - from_ns) * 1e-9;
     const double mean_w = energy_j / dt;
     /* Of the first stretches nothing is known: they may hold any step. */
     const bool is_early = account->energy.count < EARLY_POINTS;
@@ -237,8 +259,8 @@ static void append_counter(struct wg_account *account, uint64_t t_ns, double ene
     stretch.error_j = half_ns * 1e-9 * mean_w + account->counter_step_j;
     struct wg_line_point point = next_point(account, &stretch);
     double power_j, variance_j2, seen_s;
-    if (account->has_power && wg__power_line_between(&account->power, last->t_ns, t_ns, &power_j,
-                                                     &variance_j2, &seen_s)) {
+    if (account->has_power &&
+        wg__power_line_between(&account->power, from_ns, t_ns, &power_j, &variance_j2, &seen_s)) {
         point.sums[WG_SUM_CHECK_COUNTER_J] += energy_j;
         point.sums[WG_SUM_CHECK_POWER_J] += power_j;
         point.sums[WG_SUM_CHECK_VARIANCE_J2] += variance_j2;
@@ -258,7 +280,14 @@ static void anchor(struct wg_account *account, uint64_t t_ns, double counter_j, 
     append_bridge(account, t_ns, false, account->is_stuck);
     struct wg_line_moment moment;
     wg__line_at(&account->energy, t_ns, &moment);
-    account->offset_j = moment.sums[WG_SUM_ENERGY_J] - counter_j;
+    account->offset_j = moment.sums[WG_SUM_ENERGY_J] - account->ahead_j - counter_j;
+    const struct wg_line_point *last = wg__line_last(&account->energy);
+    if (t_ns < last->t_ns) { /* the line is beyond: what it has more there was told too early */
+        account->offset_j += account->ahead_j;
+        account->ahead_j = last->sums[WG_SUM_ENERGY_J] - moment.sums[WG_SUM_ENERGY_J];
+        account->ahead_covered_s = (double)(last->t_ns - t_ns) * 1e-9;
+        account->measured_ns = t_ns;
+    }
     account->is_anchored = true;
     account->is_stuck = false;
 }
@@ -292,10 +321,12 @@ static void take_counter(struct wg_account *account, uint64_t t_ns, double half_
     const struct wg_line_point *last = wg__line_last(&account->energy);
     if (t_ns <= last->t_ns)
         return;
-    const double energy_j = counter_j + account->offset_j - last->sums[WG_SUM_ENERGY_J];
-    const double dt = (double)(t_ns - last->t_ns) * 1e-9;
+    const uint64_t from_ns = measured_ns(account);
+    const double energy_j =
+        counter_j + account->offset_j - (last->sums[WG_SUM_ENERGY_J] - account->ahead_j);
+    const double dt = (double)(t_ns - from_ns) * 1e-9;
     const double step_j = fmax(account->counter_step_j, 1e-9 * counter_j);
-    if (energy_j <= step_j / 2 && !may_stand(account, last->t_ns, t_ns)) {
+    if (energy_j <= step_j / 2 && !may_stand(account, from_ns, t_ns)) {
         /* Stands still: it may be slower than we think, or stuck. The time stays open. */
         const double silent_s = account->has_power ? BRIDGE_S : SILENT_S;
         if (dt > fmax(silent_s, 3 * wg__account_period_s(account))) {
@@ -343,7 +374,9 @@ static void restart(struct wg_account *account, const struct wg_sample *sample)
     const double period_ns = wg__account_period_s(account) * 1e9;
     const struct wg_line_point *last = wg__line_last(&account->energy);
     uint64_t t_ns = sample->t_ns - (uint64_t)(period_ns / 2);
-    if (last && t_ns <= last->t_ns)
+    if (last && sample->t_ns <= last->t_ns)
+        t_ns = last->t_ns; /* told while the reading was under way */
+    else if (last && t_ns <= last->t_ns)
         t_ns = last->t_ns + (sample->t_ns - last->t_ns) / 2;
     append_bridge(account, t_ns, true, false);
     const double nominal_s = account->ticks.nominal_ns * 1e-9;
@@ -400,13 +433,61 @@ static void add_power_only(struct wg_account *account)
     if (!power || (last && power->t_ns <= last->t_ns))
         return;
     struct stretch stretch = {.t_ns = power->t_ns, .origin = FROM_POWER};
-    if (last && !wg__power_line_between(&account->power, last->t_ns, power->t_ns, &stretch.energy_j,
-                                        &stretch.variance_j2, &stretch.covered_s))
+    if (last &&
+        !wg__power_line_between(&account->power, measured_ns(account), power->t_ns,
+                                &stretch.energy_j, &stretch.variance_j2, &stretch.covered_s))
         return;
     stretch.error_j = power->error;
     stretch.bend_w = power->bend;
     stretch.is_stuck = account->is_stuck;
     const struct wg_line_point point = next_point(account, &stretch);
+    wg__line_append(&account->energy, &point);
+}
+
+bool wg__account_stands_at(const struct wg_account *account, uint64_t t_ns)
+{
+    enum { PERIODS = 3 };
+    const double periods_ns = PERIODS * 1e9 * wg__account_period_s(account);
+    return account->has_counter && account->has_read && !account->is_stuck &&
+           account->read_ns > t_ns && (double)(account->read_ns - t_ns) > periods_ns &&
+           account->energy.count > 0 && !wg__line_reaches(&account->energy, t_ns);
+}
+
+bool wg__account_extend(const struct wg_account *account, uint64_t t_ns, bool answers,
+                        struct wg_line_point *out)
+{
+    const struct wg_line_point *last = wg__line_last(&account->energy);
+    if (!last || t_ns <= last->t_ns)
+        return false;
+    *out = *last;
+    out->t_ns = t_ns;
+    out->bend = 0;
+    const double dt = (double)(t_ns - last->t_ns) * 1e-9;
+    const double power_w = isnan(account->power_now_w) ? account->mean_w : account->power_now_w;
+    out->error = hypot(last->error, power_w * dt);
+    if (!answers)
+        return true;
+    double energy_j = power_w * dt;
+    if (wg__account_stands_at(account, t_ns) && account->is_anchored) {
+        /* More than one step of the counter would have shown. It may be stuck: the error stays. */
+        energy_j = fmin(energy_j, fmax(account->counter_step_j - account->ahead_j, 0));
+        out->error += account->counter_step_j;
+    }
+    out->sums[WG_SUM_ENERGY_J] += energy_j;
+    out->sums[WG_SUM_COVERED_S] += dt;
+    out->sums[account->is_anchored ? WG_SUM_COUNTER_S : WG_SUM_POWER_S] += dt;
+    return true;
+}
+
+void wg__account_tell(struct wg_account *account, uint64_t t_ns, bool answers)
+{
+    struct wg_line_point point;
+    if (!wg__account_extend(account, t_ns, answers, &point))
+        return;
+    const struct wg_line_point *last = wg__line_last(&account->energy);
+    account->measured_ns = measured_ns(account);
+    account->ahead_j += point.sums[WG_SUM_ENERGY_J] - last->sums[WG_SUM_ENERGY_J];
+    account->ahead_covered_s += point.sums[WG_SUM_COVERED_S] - last->sums[WG_SUM_COVERED_S];
     wg__line_append(&account->energy, &point);
 }
 

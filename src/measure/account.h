@@ -89,8 +89,12 @@ struct wg_account {
     uint64_t read_ns, read_span_ns;
     bool has_read;
     bool is_stuck;
-    double mean_w;    /* of the last stretch */
-    double change_w2; /* running mean square of the change from stretch to stretch */
+    double mean_w; /* of the last stretch */
+    /* What was told beyond the last measured point (wg__account_tell), until measurement has caught
+     * up with it. */
+    double ahead_j, ahead_covered_s;
+    uint64_t measured_ns; /* that point's time */
+    double change_w2;     /* running mean square of the change from stretch to stretch */
 
     /* States that hold until the next sample that tells. */
     bool idle_known, is_idle, throttle_known, is_throttled, is_capped;
@@ -107,6 +111,21 @@ void wg__account_add(struct wg_account *account, const struct wg_sample *sample,
 
 /* A read failed, or hung: the time up to the next sample is a gap. */
 void wg__account_fail(struct wg_account *account, bool has_hung);
+
+/* The point at `t_ns`, behind the end of the line: where the energy stands there by all that is
+ * known now. A device that answers goes on as it was, within what its counter allows; one that does
+ * not adds nothing, and the error says what it may have drawn. False: the line has not begun, or is
+ * beyond `t_ns`. */
+bool wg__account_extend(const struct wg_account *account, uint64_t t_ns, bool answers,
+                        struct wg_line_point *out);
+
+/* Makes that point final, because somebody is told of it. Should it prove wrong, the energy that
+ * follows makes up for it: sums over longer times are not changed. */
+void wg__account_tell(struct wg_account *account, uint64_t t_ns, bool answers);
+
+/* Whether the counter was read long enough after `t_ns` to have moved, and has not: it stands, and
+ * waiting for more is in vain. */
+bool wg__account_stands_at(const struct wg_account *account, uint64_t t_ns);
 
 /* The period with which its energy becomes known, in seconds; NAN: it has no energy at all. */
 double wg__account_period_s(const struct wg_account *account);

@@ -46,6 +46,7 @@ struct wg_slot_link {
     size_t track; /* position */
     struct wg_mark from, to;
     bool has_from, has_to;
+    uint32_t flags; /* of a device that was down when the window was read */
     double peak_w;
     bool is_leader; /* the first device that counts: it keeps the peak of the total */
 };
@@ -122,6 +123,9 @@ void *wg__track_run(void *argument);
 
 /* Takes the marks that the account has reached. Locked. */
 void wg__track_settle(struct wg_track *track);
+
+/* The slot waits for no mark any more. Locked. */
+void wg__slot_unlink(struct wg_slot_link *slot);
 
 /* Gives a hung call up: whether one hangs. Not locked. */
 bool wg__track_check_hung(struct wg_track *track, uint64_t now_ns);

@@ -62,7 +62,7 @@ static bool sleep_until(struct wg_meter *meter, uint32_t rings, uint64_t until_n
 
 /* -- Marks ------------------------------------------------------------------------------------ */
 
-static void unlink_slot(struct wg_slot_link *slot)
+void wg__slot_unlink(struct wg_slot_link *slot)
 {
     *slot->before = slot->next;
     if (slot->next)
@@ -85,7 +85,7 @@ void wg__track_settle(struct wg_track *track)
         if (slot->has_from && end_ns != 0 && wg__account_reaches(&track->account, end_ns)) {
             wg__mark_take(&slot->to, &track->account, end_ns);
             slot->has_to = has_settled = true;
-            unlink_slot(slot);
+            wg__slot_unlink(slot);
         }
     }
     if (has_settled)

@@ -112,7 +112,11 @@ static uint64_t next_for_edge(const struct wg_schedule *schedule, const struct w
         const uint64_t lag_ns = account->has_counter && !account->is_stuck
                                     ? (uint64_t)(wg__account_period_s(account) * 0.5e9)
                                     : account->power.delay_ns;
-        return later(edge_ns + lag_ns + MARGIN_NS / 10, now_ns);
+        const uint64_t wish_ns = later(edge_ns + lag_ns + MARGIN_NS / 10, now_ns);
+        if (schedule->last_ns < edge_ns + lag_ns)
+            return wish_ns;
+        /* Read already, in vain: a counter may stand. */
+        return later(wish_ns, schedule->last_ns + (uint64_t)(wg__account_period_s(account) * 1e9));
     }
     uint64_t tick_ns;
     double half_ns;

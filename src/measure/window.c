@@ -125,6 +125,7 @@ static void window_init(struct wg_window *window, struct wg_meter *meter, const 
         slot->window = window;
         slot->track = devices ? devices[i] : i;
         slot->has_from = slot->has_to = false;
+        slot->flags = 0;
         slot->peak_w = NAN;
         slot->is_leader = !has_leader && meter->tracks[slot->track].counts_in_total;
         has_leader = has_leader || slot->is_leader;
@@ -202,11 +203,8 @@ void wg_window_free(struct wg_window *window)
         struct wg_slot_link *slot = &window->slots[i];
         struct wg_track *track = &window->meter->tracks[slot->track];
         (void)pthread_mutex_lock(&track->lock);
-        if (!slot->has_to) {
-            *slot->before = slot->next;
-            if (slot->next)
-                slot->next->before = slot->before;
-        }
+        if (!slot->has_to)
+            wg__slot_unlink(slot);
         (void)pthread_mutex_unlock(&track->lock);
     }
     give_window(window);
@@ -220,14 +218,15 @@ static void wait_for_end(struct wg_track *track, const struct wg_slot_link *slot
     const double period_s = wg__account_period_s(&track->account);
     const uint64_t update_ns = isnan(period_s) ? 0 : (uint64_t)(period_s * 1e9);
     const uint64_t period_ns = track->schedule.period_ns;
-    const uint64_t until_ns = atomic_load(&slot->window->end_ns) + track->account.power.delay_ns +
+    const uint64_t end_ns = atomic_load(&slot->window->end_ns);
+    const uint64_t until_ns = end_ns + track->account.power.delay_ns +
                               2 * (update_ns > period_ns ? update_ns : period_ns) + PATIENCE_NS;
     for (;;) {
         wg__track_settle(track);
         const uint64_t now_ns = wg__clock_ns();
         const bool is_busy = atomic_load(&track->busy_since_ns) != 0;
         if (slot->has_to || track->is_down || atomic_load(&track->meter->is_closed) ||
-            (now_ns >= until_ns && !is_busy))
+            (now_ns >= until_ns && !is_busy) || wg__account_stands_at(&track->account, end_ns))
             return;
         wg__track_wait(track, is_busy ? UINT64_MAX : until_ns);
         (void)pthread_mutex_unlock(&track->lock);
@@ -236,21 +235,46 @@ static void wait_for_end(struct wg_track *track, const struct wg_slot_link *slot
     }
 }
 
-/* A mark beyond what is measured, of a device that answers: it goes on as it was. */
-static void extend(struct wg_mark *mark, const struct wg_track *track)
+/* The sums at `t_ns` by what is known now; where the device answers, it goes on as it was. */
+static void take_early(struct wg_mark *mark, const struct wg_track *track, uint64_t t_ns)
 {
-    const struct wg_line_point *last = wg__line_last(&track->account.energy);
-    if (!mark->has_energy || mark->t_ns <= last->t_ns)
+    const struct wg_account *account = &track->account;
+    wg__mark_take(mark, account, t_ns);
+    struct wg_line_point point;
+    if (track->is_down || !wg__account_extend(account, t_ns, true, &point))
         return;
-    const double dt = (double)(mark->t_ns - last->t_ns) * 1e-9;
-    const double power_w = isnan(mark->power_w) ? track->account.mean_w : mark->power_w;
-    mark->energy.sums[WG_SUM_ENERGY_J] += power_w * dt;
-    mark->energy.sums[WG_SUM_COVERED_S] += dt;
-    mark->energy.sums[track->account.is_anchored ? WG_SUM_COUNTER_S : WG_SUM_POWER_S] += dt;
-    mark->energy.error = hypot(mark->energy.error, power_w * dt);
+    memcpy(mark->energy.sums, point.sums, sizeof mark->energy.sums);
+    mark->energy.error = point.error;
     mark->energy.distance_ns = 0;
-    mark->energy.stretch_ns = 2 * (mark->t_ns - last->t_ns);
-    mark->energy.begin_ns = last->t_ns;
+}
+
+/* What is known now of a window whose marks have not come. Who is told it of an ended window may
+ * add it up with others: so it is made final. Of a line that has not begun there is nothing to
+ * keep. */
+static void settle_for_less(struct wg_slot_link *slot, struct wg_track *track, uint64_t end_ns,
+                            bool is_open)
+{
+    struct wg_account *account = &track->account;
+    const struct wg_line_point *last = wg__line_last(&account->energy);
+    const uint64_t known_ns = last ? last->t_ns : end_ns;
+    if (track->is_down)
+        slot->flags =
+            track->is_hung ? WG_WINDOW_HUNG | WG_WINDOW_GAP : WG_WINDOW_LOST | WG_WINDOW_GAP;
+    else if (!is_open)
+        wg__account_tell(account, end_ns, true);
+    if (!slot->has_from)
+        take_early(&slot->from, track, slot->window->begin_ns);
+    take_early(&slot->to, track, end_ns);
+    if (!track->is_down && known_ns < end_ns) { /* as sharp as the time that is not known yet */
+        slot->to.energy.stretch_ns = 2 * (end_ns - known_ns);
+        slot->to.energy.begin_ns = known_ns;
+    }
+    if (is_open || !last)
+        return;
+    /* The marks of a device that is down say how long it was silent; the line must not go back. */
+    wg__account_tell(account, end_ns, false);
+    slot->has_from = slot->has_to = true;
+    wg__slot_unlink(slot);
 }
 
 static void read_slot(struct wg_slot_link *slot, uint64_t end_ns, bool is_open,
@@ -263,23 +287,12 @@ static void read_slot(struct wg_slot_link *slot, uint64_t end_ns, bool is_open,
         wg__track_settle(track);
     else
         wait_for_end(track, slot);
-    struct wg_mark from, to;
-    if (slot->has_from)
-        from = slot->from;
-    else
-        wg__mark_take(&from, &track->account, slot->window->begin_ns);
-    if (slot->has_to)
-        to = slot->to;
-    else
-        wg__mark_take(&to, &track->account, end_ns);
-    if (!track->is_down && !slot->has_from)
-        extend(&from, track);
-    if (!track->is_down && !slot->has_to)
-        extend(&to, track);
-    wg__result_between(out, &from, &to, slot->peak_w);
-    if (track->is_down && !slot->has_to)
-        out->flags |=
-            track->is_hung ? WG_WINDOW_HUNG | WG_WINDOW_GAP : WG_WINDOW_LOST | WG_WINDOW_GAP;
+    if (!slot->has_to)
+        settle_for_less(slot, track, end_ns, is_open);
+    wg__result_between(out, &slot->from, &slot->to, slot->peak_w);
+    out->flags |= slot->flags;
+    if (!slot->has_to)
+        slot->flags = 0; /* what is not final may turn out better */
     if (track->is_shared)
         out->flags |= WG_WINDOW_SHARED;
     if (slot->is_leader)

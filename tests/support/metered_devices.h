@@ -21,6 +21,8 @@ enum { FAKE_DEVICES_MAX = 16 };
 struct fake_device {
     uint64_t counter_period_ns; /* 0: no counter */
     bool has_power;
+    bool is_hand_turned; /* the counter shows `hand_mj` and nothing else */
+    atomic_uint_fast64_t hand_mj;
     bool is_part; /* does not count in the total */
     bool is_mig;
     double low_w, high_w; /* alternating each `half_ns` */
@@ -126,7 +128,8 @@ static inline enum wg_code fake_read(struct wg_device *device, uint32_t wanted,
     if (fake->counter_period_ns > 0 && (wanted >> WG_METRIC_ENERGY_J & 1U) != 0) {
         const uint64_t since = t_ns - world->start_ns;
         const uint64_t tick_ns = since - since % fake->counter_period_ns + world->start_ns;
-        const double truth_mj = fake_truth_j(world, i, tick_ns) * 1000;
+        const double truth_mj = fake->is_hand_turned ? (double)atomic_load(&fake->hand_mj)
+                                                     : fake_truth_j(world, i, tick_ns) * 1000;
         wg__sample_set(out, WG_METRIC_ENERGY_J, 50 + (double)(uint64_t)truth_mj / 1000);
     }
     if (fake->has_power && (wanted >> WG_METRIC_POWER_W & 1U) != 0)

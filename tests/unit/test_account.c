@@ -300,6 +300,29 @@ static void a_stuck_counter_alone_is_unknown_not_nothing(void **state)
     free(device);
 }
 
+/* The memory of an idle package: a read must not wait for a counter that does not move, and may not
+ * claim more than it would have shown, nor be surer than the power before allows. */
+static void a_counter_that_stands_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct synthetic *device = device_new(&kinds[3], CONSTANT, 24);
+    device->stuck_from_s = 3;
+    device->stuck_until_s = 100;
+    synthetic_start(device);
+    synthetic_run(device, NULL, 0, 3.0);
+    const uint64_t edge_ns = synthetic_ns(3.05);
+    assert_false(wg__account_stands_at(&device->account, edge_ns));
+    synthetic_run(device, NULL, 0, 3.25);
+    assert_true(wg__account_stands_at(&device->account, edge_ns));
+    const struct wg_line_point *last = wg__line_last(&device->account.energy);
+    struct wg_line_point point;
+    assert_true(wg__account_extend(&device->account, edge_ns, true, &point));
+    const double more_j = point.sums[WG_SUM_ENERGY_J] - last->sums[WG_SUM_ENERGY_J];
+    assert_true(more_j >= 0 && more_j <= 1e-3);
+    assert_true(point.error >= 100 * (double)(edge_ns - last->t_ns) * 1e-9);
+    free(device);
+}
+
 static void a_device_that_draws_nothing_is_not_stuck(void **state)
 {
     (void)state;
@@ -525,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_jump_beyond_what_can_be_drawn_is_not_believed),
         cmocka_unit_test(a_stuck_counter_gives_way_to_power),
         cmocka_unit_test(a_stuck_counter_alone_is_unknown_not_nothing),
+        cmocka_unit_test(a_counter_that_stands_is_not_waited_for),
         cmocka_unit_test(a_device_that_draws_nothing_is_not_stuck),
         cmocka_unit_test(meters_that_disagree_say_so_after_five_seconds),
         cmocka_unit_test(a_gap_is_flagged_and_bridged_by_the_counter),
