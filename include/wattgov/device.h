@@ -215,6 +215,12 @@ WG_API const struct wg_backend_info *wg_machine_backend(const struct wg_machine 
 WG_API enum wg_code wg_machine_quiesce(struct wg_machine *machine, struct wg_error *err);
 WG_API enum wg_code wg_machine_resume(struct wg_machine *machine, struct wg_error *err);
 
+/* Why there is no energy: a line for each device that has neither an energy nor a power meter, and,
+ * when no device has one, for each backend that found nothing, with what to do about it. Writes at
+ * most `size` bytes, ended by a zero; returns the length of the whole, 0 when nothing is missing.
+ */
+WG_API size_t wg_machine_explain(const struct wg_machine *machine, char *out, size_t size);
+
 WG_API const struct wg_device_info *wg_device_get_info(const struct wg_device *device);
 
 /* Reads the metrics whose bits are in `wanted` (UINT32_MAX: all that it has), within the machine's

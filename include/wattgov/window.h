@@ -85,7 +85,8 @@ enum wg_window_flag {
 };
 
 struct wg_window_result {
-    double energy_j;       /* NAN: unknown, never 0 for what could not be measured */
+    double energy_j; /* NAN: unknown (wg_machine_explain tells why), never 0 for what could not be
+                        measured */
     double energy_error_j; /* half width of what sampling and resolution leave open; NAN: unknown.
                               The sensor's own gain error (about 5 %) is not in it */
     double time_s;
