@@ -5,7 +5,8 @@
  * The meter samples in the background; at each interval the newest samples and the energy of a
  * window that stays open are drawn (top_view.c), keys are answered at once (top_screen.c). The
  * lists of processes are slow to get, so they are asked for only while they are shown, and at most
- * once a second.
+ * once a second, on threads of their own: a GPU that hangs costs its own lines, never a key or a
+ * picture (process_reader.h).
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,12 +19,18 @@
 #include "cli/device_args.h"
 #include "cli/options.h"
 #include "cli/process_list.h"
+#include "cli/process_reader.h"
 #include "cli/top_frame.h"
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
+#include "device/deadline.h"
 #include "wattgov/window.h"
 
 static const uint64_t ns_per_s = 1000000000;
+
+/* So long a new picture waits for new lists, once: what comes later is in the next picture. */
+static const uint64_t list_patience_ns = 50000000;
+static const uint64_t close_patience_ns = 500000000;
 
 enum { READY_TIMEOUT_MS = 1000 };
 
@@ -49,6 +56,9 @@ static const struct wg_option_set set = {
         "clocks down, live. Key ? explains the keys.",
     .options = options,
     .count = sizeof options / sizeof options[0],
+    .epilog = "examples:\n"
+              "  wattgov top\n"
+              "  wattgov top --gpu 0-3 --interval 500ms",
 };
 
 struct top {
@@ -61,8 +71,9 @@ struct top {
     const struct wg_backend_info *const *backends;
     struct wg_window_result *results;  /* a device */
     struct wg_error *errors;           /* a device: why it has no sample */
+    struct wg_process_reader *reader;  /* NULL until processes were shown */
     struct wg_process_list *processes; /* a device */
-    uint64_t processes_ns;             /* when they were read */
+    uint64_t processes_ns;             /* when they were asked for */
     struct wg_top_row *rows;
     struct wg_top_state state;
     struct wg_top_frame frame;
@@ -81,7 +92,7 @@ static enum wg_code reset_energy(struct top *top, struct wg_error *err)
 
 static enum wg_code top_open(struct top *top, const struct args *args, struct wg_error *err)
 {
-    *top = (struct top){.args = args};
+    top->args = args;
     /* The screen first: its signals are blocked when the threads of the machine start. */
     enum wg_code code = wg__top_screen_open(&top->screen, err);
     if (code == WG_OK)
@@ -111,15 +122,34 @@ static enum wg_code top_open(struct top *top, const struct args *args, struct wg
     return reset_energy(top, err);
 }
 
-static void top_close(struct top *top)
+/* Ends what asks the driver. It may hang there. */
+static void end_readers(void *context)
 {
-    wg__top_screen_close(top->screen);
+    struct top *top = context;
+    const bool has_stopped = wg__process_reader_stop(top->reader);
     wg_window_free(top->window);
     wg_meter_close(top->meter);
+    if (has_stopped) /* else it uses the machine */
+        wg_machine_close(top->machine);
+}
+
+/* Frees all, except where a driver hangs: the user has left and waits for no GPU, so what its call
+ * uses stays until the process ends, which is next. */
+static void top_close(struct top *top)
+{
+    struct wg_worker *worker = NULL;
+    wg__top_screen_close(top->screen);
+    enum wg_code code = wg__worker_new(&worker, NULL);
+    if (code == WG_OK)
+        code = wg__worker_call(worker, end_readers, NULL, top, close_patience_ns);
+    wg__worker_free(worker);
+    if (code == WG_ETIMEOUT)
+        return;
+    if (code != WG_OK) /* no memory, or no thread */
+        end_readers(top);
     const size_t count = top->processes != NULL ? top->state.row_count : 0;
     for (size_t i = 0; i < count; i++)
         wg__process_list_fini(&top->processes[i]);
-    wg_machine_close(top->machine);
     wg__free((void *)top->infos);
     wg__free((void *)top->backends);
     wg__free(top->results);
@@ -127,24 +157,39 @@ static void top_close(struct top *top)
     wg__free(top->processes);
     wg__free(top->rows);
     wg__top_frame_fini(&top->frame);
+    wg__free(top);
+}
+
+/* Asks each GPU that answers; one that doesn't is left alone. */
+static void ask_for_processes(struct top *top)
+{
+    for (size_t i = 0; i < top->state.row_count; i++)
+        if (top->rows[i].trouble == NULL)
+            wg__process_reader_ask(top->reader, i);
+    wg__process_reader_wait(top->reader, list_patience_ns);
 }
 
 static void read_processes(struct top *top)
 {
-    const uint64_t now_ns = wg__clock_ns();
-    if (!top->state.has_processes || now_ns - top->processes_ns < ns_per_s)
+    if (!top->state.has_processes)
         return;
-    top->processes_ns = now_ns;
     const struct wg_device_args *args = &top->args->devices;
+    const bool is_here = args->device == NULL;
+    if (top->reader == NULL &&
+        wg__process_reader_start(&top->reader, top->machine, is_here, args->root, NULL) != WG_OK) {
+        top->state.has_processes = false; /* no memory, or no threads: the next key tries again */
+        return;
+    }
+    const uint64_t now_ns = wg__clock_ns();
+    if (now_ns - top->processes_ns >= ns_per_s) {
+        top->processes_ns = now_ns;
+        ask_for_processes(top);
+    }
     for (size_t i = 0; i < top->state.row_count; i++) {
         struct wg_process_list *list = &top->processes[i];
-        list->count = 0;
-        /* One that doesn't answer would make us wait each time. */
-        if (top->infos[i]->kind == WG_DEVICE_GPU && top->rows[i].trouble == NULL)
-            (void)wg__process_list_read(list, wg_machine_device(top->machine, i),
-                                        args->device == NULL, args->root, NULL);
+        wg__process_reader_get(top->reader, i, list);
         top->rows[i].processes = list->items;
-        top->rows[i].process_count = list->count;
+        top->rows[i].process_count = top->rows[i].trouble == NULL ? list->count : 0;
     }
 }
 
@@ -257,16 +302,20 @@ static int run(int argc, char *argv[])
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;
     struct wg_error err;
-    struct top top;
-    enum wg_code code = top_open(&top, &args, &err);
+    struct top *top = wg__alloc_zeroed(1, sizeof *top); /* may outlive this function */
+    if (top == NULL) {
+        (void)wg__fail(&err, WG_ENOMEM, "out of memory");
+        return wg__command_fail(&set, &err);
+    }
+    enum wg_code code = top_open(top, &args, &err);
     if (code == WG_OK)
-        code = show(&top, &err);
-    const int signal = top.screen != NULL ? wg__top_screen_signal(top.screen) : 0;
-    top_close(&top); /* the terminal is itself again before we write to it */
+        code = show(top, &err);
+    const int signal = top->screen != NULL ? wg__top_screen_signal(top->screen) : 0;
+    top_close(top); /* the terminal is itself again before we write to it */
     if (code != WG_OK)
         return wg__command_fail(&set, &err);
     return signal != 0 ? WG_EXIT_SIGNAL + signal : status;
 }
 
 const struct wg_command wg__command_top = {
-    .name = "top", .summary = "Live view of power, energy, clocks and limits.", .run = run};
+    .name = "top", .summary = "Watch power, energy, clocks and limits live", .run = run};

@@ -15,19 +15,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "cli/child.h"
 #include "cli/table.h"
 #include "cli/top_frame.h"
 
 /* Also read by handlers. */
 static volatile sig_atomic_t has_resized, has_stop, end_signal;
 
-static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
-enum { HANDLED_COUNT = sizeof handled / sizeof *handled };
+static struct termios terminal_before; /* not changed while handlers stand */
+
+static const int handled[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                              SIGUSR2, SIGXCPU, SIGALRM, SIGTSTP, SIGWINCH};
+enum {
+    HANDLED_COUNT = sizeof handled / sizeof *handled,
+    LEAVE_S = 1, /* from a signal that asks us to end, when the terminal takes no output */
+};
 
 struct wg_top_screen {
     SCREEN *screen;
@@ -39,17 +47,23 @@ struct wg_top_screen {
 
 static void mark(int number)
 {
-    if (number == SIGWINCH)
+    if (number == SIGWINCH) {
         has_resized = 1;
-    else if (number == SIGTSTP)
+    } else if (number == SIGTSTP) {
         has_stop = 1;
-    else
+    } else if (number == SIGALRM && end_signal != 0) {
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+        _exit(WG_EXIT_SIGNAL + end_signal);
+    } else {
         end_signal = number;
+        (void)alarm(LEAVE_S);
+    }
 }
 
 static void take_signals(struct wg_top_screen *screen)
 {
     has_resized = has_stop = end_signal = 0;
+    (void)tcgetattr(STDIN_FILENO, &terminal_before);
     (void)sigemptyset(&screen->blocked);
     for (size_t i = 0; i < HANDLED_COUNT; i++) {
         struct sigaction action = {.sa_handler = mark};
@@ -64,6 +78,7 @@ static void take_signals(struct wg_top_screen *screen)
 
 static void give_signals_back(const struct wg_top_screen *screen)
 {
+    (void)alarm(0);
     for (size_t i = 0; i < HANDLED_COUNT; i++)
         (void)sigaction(handled[i], &screen->actions[i], NULL);
     (void)pthread_sigmask(SIG_SETMASK, &screen->before, NULL);
@@ -121,6 +136,7 @@ void wg__top_screen_close(struct wg_top_screen *screen)
 {
     if (screen == NULL)
         return;
+    (void)pthread_sigmask(SIG_SETMASK, &screen->before, NULL);
     (void)endwin();
     delscreen(screen->screen);
     give_signals_back(screen);
@@ -157,7 +173,9 @@ void wg__top_screen_draw(struct wg_top_screen *screen, const struct wg_top_frame
                         (chtype)attributes(screen, (enum wg_top_style)cell->style));
         }
     }
+    (void)pthread_sigmask(SIG_SETMASK, &screen->before, NULL);
     (void)refresh();
+    (void)pthread_sigmask(SIG_BLOCK, &screen->blocked, NULL);
 }
 
 /* Leaves the terminal, stops as Ctrl-Z means it, and takes it again when we are continued. */
@@ -235,12 +253,18 @@ enum wg_top_key wg__top_screen_wait(struct wg_top_screen *screen, uint64_t deadl
                                       .tv_nsec = (long)(left_ns % ns_per_s)};
         struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
         const int ready = ppoll(&input, 1, &left, &screen->before);
+        if (ready > 0) { /* then ppoll lets no signal through */
+            (void)pthread_sigmask(SIG_SETMASK, &screen->before, NULL);
+            (void)pthread_sigmask(SIG_BLOCK, &screen->blocked, NULL);
+        }
         const enum wg_top_key key = take_marks(screen);
         if (key != WG_TOP_KEY_NONE)
             return key;
-        if (ready > 0 && (input.revents & POLLIN) == 0)
-            return WG_TOP_KEY_QUIT; /* the terminal has gone */
-        if (ready == 0)
+        if (ready > 0 && (input.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+            end_signal = SIGHUP; /* the terminal has gone */
+            return WG_TOP_KEY_QUIT;
+        }
+        if (ready == 0 || left_ns == 0)
             return WG_TOP_KEY_NONE;
     }
 }

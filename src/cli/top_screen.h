@@ -3,8 +3,9 @@
  * The terminal of `wattgov top`: ncurses, and the signals that concern a terminal.
  *
  * Signals only set a mark; the loop of the command looks at the marks when its wait ends. All of
- * them are blocked but while it waits, so no mark is missed and ncurses is never interrupted
- * halfway.
+ * them are blocked but while it waits and while it writes, so no mark is missed. A terminal that
+ * takes no output (Ctrl-S, a window that hangs) holds us in a write for ever; so a signal that ends
+ * a program also sets an alarm, which gives the terminal its modes back and leaves from there.
  *
  * Owns: the terminal's mode, until close.    Threads: the main thread, opened before others start.
  */
@@ -48,8 +49,8 @@ void wg__top_screen_draw(struct wg_top_screen *screen, const struct wg_top_frame
 /* Waits for a key, at most until `deadline_ns`. */
 enum wg_top_key wg__top_screen_wait(struct wg_top_screen *screen, uint64_t deadline_ns);
 
-/* The signal that asked us to end (SIGTERM, SIGHUP, SIGQUIT), with WG_TOP_KEY_QUIT; 0: the user
- * did. */
+/* The signal that asked us to end (SIGHUP too when the terminal has gone), with WG_TOP_KEY_QUIT; 0:
+ * the user did. */
 int wg__top_screen_signal(const struct wg_top_screen *screen);
 
 #endif

@@ -7,10 +7,14 @@
 Skipped without tmux. Nothing waits by guess: each step polls the screen until it shows what it should.
 """
 import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -143,6 +147,27 @@ class Terminal(unittest.TestCase):
         self.assertIn("/700", rows[1])
         self.quit()
 
+    def test_a_gpu_that_hangs_while_processes_are_shown_holds_nothing_up(self):
+        """Field reports 35, 80."""
+        self.open(100, 24)
+        self.start("8xh100", "--gpu", "0,1", "--timeout", "10m")
+        self.wait_for("gpu0", "345")
+        self.type("p")
+        self.wait_for("process     memory (none)")
+        subprocess.run([program("vgpu/wattgov-vgpu"), "fault", "hang", "--gpu", "0"], env=self.environment,
+                       timeout=DEADLINE_S, check=True, stdout=subprocess.DEVNULL)
+
+        def seconds():
+            return int(self.screen().split("\n")[0].split(":")[-1].split()[0])
+
+        first, end = seconds(), time.monotonic() + DEADLINE_S
+        while seconds() < first + 4: # pictures go on, several lists of processes later
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        self.type("?")
+        self.wait_for("energy counts from now")
+        self.quit()
+
     def test_every_way_out_restores_the_terminal(self):
         self.open(80, 24)
         for signal_name, status in (("INT", 0), ("TERM", 143), ("HUP", 129), ("QUIT", 131)):
@@ -204,6 +229,51 @@ class Terminal(unittest.TestCase):
         self.type(f"clear; TERM=no-such-terminal ASAN_OPTIONS=detect_leaks=0 {program()} top; echo status $?",
                   "Enter")
         self.assertIn("TERM=no-such-terminal is not known", self.wait_for("status 2"))
+
+
+class BareTerminal(unittest.TestCase):
+    """A terminal that goes away, or takes no output any more."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def start(self):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "xterm"
+            os.execv(program(), [program(), "top", "--interval", "100ms", "--gpu", "none", "--root", self.folder])
+        seen = b""
+        while b"q quit" not in seen:
+            ready, _, _ = select.select([master], [], [], DEADLINE_S)
+            self.assertTrue(ready, seen)
+            seen += os.read(master, 4096)
+        return pid, master
+
+    def end(self, pid):
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise AssertionError("it does not end")
+
+    def test_it_ends_when_the_terminal_goes_away(self):
+        pid, master = self.start()
+        os.close(master)
+        self.assertEqual(self.end(pid), 128 + signal.SIGHUP)
+
+    def test_a_stopped_terminal_holds_up_no_signal(self):
+        pid, master = self.start()
+        self.addCleanup(os.close, master)
+        termios.tcflow(master, termios.TCOOFF) # as Ctrl-S
+        # A write under way is no condition that could be seen from here; either way it has to end.
+        os.kill(pid, signal.SIGTERM)
+        self.assertEqual(self.end(pid), 128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":
