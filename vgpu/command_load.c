@@ -131,20 +131,19 @@ static enum wg_code set_utilization(struct vgpu_gpu *gpu, const struct args *arg
 }
 
 /* Waits until a signal ends it or `deadline_ns`; false: it is over. */
-static bool wait_until(uint64_t deadline_ns, const struct wg_signals *signals,
-                       struct wg_child *child)
+static bool wait_until(uint64_t deadline_ns, struct wg_signals *signals, struct wg_child *child)
 {
     for (;;) {
-        bool from_terminal = false;
-        const int number = wg__signals_wait(signals, deadline_ns, &from_terminal);
+        bool to_group = false;
+        const int number = wg__signals_wait(signals, deadline_ns, &to_group);
         if (number == 0)
             return true;
         if (child == NULL)
             return false;
         if (number == SIGCHLD)
             wg__child_check(child);
-        else if (!from_terminal)
-            wg__child_pass(child, number);
+        else
+            wg__child_pass(child, number, to_group);
         if (child->has_ended)
             return false;
     }
@@ -155,9 +154,8 @@ static uint64_t moment_ns(uint64_t start_ns, double seconds)
     return start_ns + (uint64_t)(seconds * ns_per_s);
 }
 
-static enum wg_code play(struct vgpu_gpu *gpu, const struct args *args,
-                         const struct wg_signals *signals, struct wg_child *child,
-                         struct wg_error *err)
+static enum wg_code play(struct vgpu_gpu *gpu, const struct args *args, struct wg_signals *signals,
+                         struct wg_child *child, struct wg_error *err)
 {
     const uint64_t start_ns = wg__clock_ns();
     const uint64_t end_ns = args->seconds > 0 ? moment_ns(start_ns, args->seconds) : UINT64_MAX;

@@ -130,19 +130,19 @@ static enum wg_code find_library(char out[static VGPU_PATH_MAX], const char *var
 }
 
 /* Runs the command until it ends; its exit status. */
-static int wait_for(char *const *words, const struct wg_signals *signals)
+static int wait_for(char *const *words, struct wg_signals *signals)
 {
     struct wg_child child;
     struct wg_error err;
     if (wg__child_start(&child, words, signals, &err) != WG_OK)
         (void)wg__command_fail(&set, &err);
     while (!child.has_ended) {
-        bool from_terminal = false;
-        const int number = wg__signals_wait(signals, UINT64_MAX, &from_terminal);
+        bool to_group = false;
+        const int number = wg__signals_wait(signals, UINT64_MAX, &to_group);
         if (number == SIGCHLD)
             wg__child_check(&child);
-        else if (number != 0 && !from_terminal)
-            wg__child_pass(&child, number);
+        else if (number != 0)
+            wg__child_pass(&child, number, to_group);
     }
     return child.status;
 }

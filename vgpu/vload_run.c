@@ -97,9 +97,9 @@ static void move(struct state *state, double seconds)
         skip_pause(state, now_ns);
     state->cursor_ns += (uint64_t)(seconds * ns_per_s);
     state->time_s += seconds * state->run->time_scale;
-    bool from_terminal = false;
+    bool to_group = false;
     if (state->cursor_ns > now_ns &&
-        wg__signals_wait(state->run->signals, state->cursor_ns, &from_terminal) != 0)
+        wg__signals_wait(state->run->signals, state->cursor_ns, &to_group) != 0)
         state->is_stopped = true;
 }
 

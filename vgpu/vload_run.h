@@ -26,7 +26,7 @@
 struct vload_run {
     const struct vload_job *job;
     struct vgpu_gpu *gpu;
-    const struct wg_signals *signals;
+    struct wg_signals *signals;
     FILE *progress; /* beside stdout; NULL: none */
     unsigned steps_per_epoch, print_every;
     unsigned epochs;     /* run so many; 0: until the target */

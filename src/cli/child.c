@@ -3,22 +3,30 @@
  * Running a command; see child.h.
  *
  * posix_spawn reports a failing exec to us, with its errno, and copies no page tables: starting is
- * as cheap with a large parent. wait4 gives the processor time and memory of this one child.
+ * as cheap with a large parent. It does not run scripts without "#!", which execvp does, so we look
+ * for those ourselves. wait4 gives the processor time and memory of this one child.
  */
 #include "cli/child.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 
 static const uint64_t ns_per_s = 1000000000;
+
+/* A signal that comes again within this time is the same one; see child.h. */
+static const struct timespec same_signal = {.tv_nsec = 10000000};
 
 static bool is_ignored(int signal)
 {
@@ -28,16 +36,13 @@ static bool is_ignored(int signal)
 
 void wg__signals_block(struct wg_signals *signals, bool for_command)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    static const int messages[] = {SIGUSR1, SIGUSR2};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    *signals = (struct wg_signals){0};
     (void)sigemptyset(&signals->waited);
     /* The kernel keeps an ignored signal that is blocked, so those must stay out. */
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (!is_ignored(ends[i]))
-            (void)sigaddset(&signals->waited, ends[i]);
-    for (size_t i = 0; for_command && i < sizeof messages / sizeof *messages; i++)
-        if (!is_ignored(messages[i]))
-            (void)sigaddset(&signals->waited, messages[i]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_ignored(numbers[i]))
+            (void)sigaddset(&signals->waited, numbers[i]);
     if (for_command) {
         (void)sigaddset(&signals->waited, SIGCHLD);
         /* Whoever ignores it has its children reaped by the kernel, and learns nothing of them. */
@@ -45,15 +50,33 @@ void wg__signals_block(struct wg_signals *signals, bool for_command)
             (void)signal(SIGCHLD, SIG_DFL);
     }
     (void)pthread_sigmask(SIG_BLOCK, &signals->waited, &signals->before);
+    if (for_command)
+        wg__group_watch_start(&signals->watch);
 }
 
-void wg__signals_restore(const struct wg_signals *signals)
+void wg__signals_restore(struct wg_signals *signals)
 {
+    wg__group_watch_stop(&signals->watch);
     (void)pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
 }
 
-int wg__signals_wait(const struct wg_signals *signals, uint64_t deadline_ns,
-                     bool *from_terminal_out)
+/* Whether a signal that has just come was for the group. */
+static bool is_to_group(struct wg_signals *signals, const siginfo_t *info)
+{
+    bool to_group = wg__group_watch_got(&signals->watch, info->si_signo);
+    if (info->si_code == SI_KERNEL)
+        return true;
+    if (signals->watch.pid == 0)
+        return false;
+    sigset_t same;
+    (void)sigemptyset(&same);
+    (void)sigaddset(&same, info->si_signo);
+    if (sigtimedwait(&same, NULL, &same_signal) > 0)
+        to_group |= wg__group_watch_got(&signals->watch, info->si_signo);
+    return to_group;
+}
+
+int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_group_out)
 {
     for (;;) {
         siginfo_t info = {0};
@@ -68,7 +91,7 @@ int wg__signals_wait(const struct wg_signals *signals, uint64_t deadline_ns,
             number = sigtimedwait(&signals->waited, &info, &left);
         }
         if (number > 0) {
-            *from_terminal_out = info.si_code == SI_KERNEL;
+            *to_group_out = number != SIGCHLD && is_to_group(signals, &info);
             return number;
         }
         if (errno != EINTR) /* of a stop and continue, say */
@@ -77,7 +100,7 @@ int wg__signals_wait(const struct wg_signals *signals, uint64_t deadline_ns,
 }
 
 /* The words of posix_spawn for a child as a shell would start it. */
-static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signals)
+static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *signals)
 {
     posix_spawnattr_t attributes;
     int code = posix_spawnattr_init(&attributes);
@@ -94,6 +117,56 @@ static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signal
         code = posix_spawnp(pid, words[0], NULL, &attributes, words, environ);
     (void)posix_spawnattr_destroy(&attributes);
     return code;
+}
+
+/* Where execvp would find `name`: in PATH, the first file that may be run. */
+static bool find_program(const char *name, char out[static PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    if (strchr(name, '/') != NULL)
+        folders = NULL;
+    else if (folders == NULL)
+        folders = "/bin:/usr/bin"; /* of execvp */
+    for (const char *at = folders;; at++) {
+        const size_t length = at != NULL ? strcspn(at, ":") : 0;
+        const int written = snprintf(out, PATH_MAX, "%.*s%s%s", (int)length, at != NULL ? at : "",
+                                     length > 0 ? "/" : "", name);
+        struct stat status;
+        if (written > 0 && written < PATH_MAX && stat(out, &status) == 0 &&
+            S_ISREG(status.st_mode) && access(out, X_OK) == 0)
+            return true;
+        if (at == NULL || at[length] == '\0')
+            return false;
+        at += length;
+    }
+}
+
+/* Starts the script words[0], which names no interpreter: /bin/sh SCRIPT ARG... */
+static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals *signals)
+{
+    char shell[] = "/bin/sh";
+    char script[PATH_MAX];
+    size_t count = 0;
+    while (words[count] != NULL)
+        count++;
+    if (!find_program(words[0], script))
+        return ENOEXEC;
+    char **with_shell = wg__alloc_zeroed(count + 2, sizeof *with_shell);
+    if (with_shell == NULL)
+        return ENOMEM;
+    with_shell[0] = shell;
+    with_shell[1] = script;
+    for (size_t i = 1; i < count; i++)
+        with_shell[i + 1] = words[i];
+    const int code = spawn_with(pid, with_shell, signals);
+    wg__free(with_shell);
+    return code;
+}
+
+static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signals)
+{
+    const int code = spawn_with(pid, words, signals);
+    return code == ENOEXEC ? spawn_script(pid, words, signals) : code;
 }
 
 enum wg_code wg__child_start(struct wg_child *child, char *const *words,
@@ -141,8 +214,10 @@ void wg__child_check(struct wg_child *child)
     child->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024; /* Linux counts it in KiB */
 }
 
-void wg__child_pass(const struct wg_child *child, int signal)
+void wg__child_pass(const struct wg_child *child, int signal, bool to_group)
 {
+    if (to_group && getpgid(child->pid) == getpgrp())
+        return;
     /* Not reaped yet, so the number is still its own; it may be a zombie, which takes no harm. */
     if (!child->has_ended)
         (void)kill(child->pid, signal);

@@ -4,17 +4,24 @@
  *
  * The command runs in our process group. So what the terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z, a
  * hang-up) reaches it from the kernel, once, and it may read from the terminal; a group of its own
- * would need job control for both. What others send to us alone (kill PID) is passed on. The two
- * are told apart by si_code: the kernel's own signals say SI_KERNEL.
+ * would need job control for both. So does what timeout(1) sends to the group. What others send to
+ * us alone (kill PID) is passed on. group_watch.h tells the two apart.
  *
- *     kill PID ----> us ----> command          (passed on)
- *     Ctrl-C ------> us, command               (each its own; we wait until the command has ended)
+ *     kill PID --------> us ----> command      (passed on)
+ *     Ctrl-C, timeout -> us, command           (each its own; we wait until the command has ended)
+ *
+ * timeout(1) signals us, and then the group, us and the command included, as it would the command
+ * itself. The kernel merges two that come so close; we do the same: a signal that comes again
+ * within a few milliseconds is one, and was for the group if either was.
+ *
+ * A command that has left our group (setsid, a timeout of its own) gets everything from us.
  *
  * Signals are blocked and waited for, with a deadline, instead of interrupting: no handler, no
  * race. One that was ignored when we started (nohup, a background job of a script) stays ignored,
  * for the command too.
  *
- * Owns: nothing.    Threads: the main thread, before others start, so that they block them too.
+ * Owns: the watch, from block to restore.    Threads: the main thread, before others start, so that
+ * they block them too.
  */
 #ifndef WG_CLI_CHILD_H
 #define WG_CLI_CHILD_H
@@ -25,6 +32,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "cli/group_watch.h"
 
 /* Exit statuses of shells and of env(1): the command was found but could not be run; was not found;
  * and with N added: ended by signal N. */
@@ -37,16 +45,16 @@ enum {
 struct wg_signals {
     sigset_t waited;
     sigset_t before; /* the mask that stood before; the command gets it */
+    struct wg_group_watch watch;
 };
 
-/* Blocks the signals that end a program and, for a command, SIGUSR1, SIGUSR2 and SIGCHLD. */
+/* Blocks the signals that end a program by default and, for a command, SIGCHLD. */
 void wg__signals_block(struct wg_signals *signals, bool for_command);
-void wg__signals_restore(const struct wg_signals *signals);
+void wg__signals_restore(struct wg_signals *signals);
 
 /* Waits for one until `deadline_ns` (UINT64_MAX: as long as it takes); its number, or 0 when none
- * came. `from_terminal_out` says whether the kernel sent it. */
-int wg__signals_wait(const struct wg_signals *signals, uint64_t deadline_ns,
-                     bool *from_terminal_out);
+ * came. `to_group_out` says whether it was sent to our process group and not to us alone. */
+int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_group_out);
 
 struct wg_child {
     pid_t pid;
@@ -59,16 +67,18 @@ struct wg_child {
     uint64_t peak_memory_bytes; /* the largest resident set of it or of one it waited for */
 };
 
-/* Starts words[0], looked for in PATH, with the mask of before and SIGPIPE and SIGXFSZ as usual.
- * When that fails, `child->status` is 126 or 127 and `child->has_ended`. */
+/* Starts words[0], looked for in PATH, with the mask of before and SIGPIPE and SIGXFSZ as usual. A
+ * file that the kernel can't run is a script of /bin/sh, as for a shell and execvp(3). When that
+ * fails, `child->status` is 126 or 127 and `child->has_ended`. */
 enum wg_code wg__child_start(struct wg_child *child, char *const *words,
                              const struct wg_signals *signals, struct wg_error *err);
 
 /* Looks whether it has ended, without waiting; on SIGCHLD. */
 void wg__child_check(struct wg_child *child);
 
-/* Sends it a signal, if it still runs. */
-void wg__child_pass(const struct wg_child *child, int signal);
+/* Sends it a signal, if it still runs and does not have it yet: `to_group` as wg__signals_wait has
+ * told. */
+void wg__child_pass(const struct wg_child *child, int signal, bool to_group);
 
 /* A signal's name: "SIGTERM"; "signal 64" where it has none. */
 enum { WG_SIGNAL_NAME_SIZE = 24 };

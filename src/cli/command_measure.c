@@ -54,7 +54,7 @@ static const struct wg_option options[] = {
      .value = "TIME",
      .min = 0.001,
      .max = 60,
-     .help = "Time between samples, and between the rows of --csv."},
+     .help = "Time between samples; more are read where a counter's tick is looked for."},
     {.name = "duration",
      WG_OPTION_DURATION(struct args, duration_s),
      .value = "TIME",
@@ -71,7 +71,7 @@ static const struct wg_option options[] = {
     {.name = "csv",
      WG_OPTION_STRING(struct args, csv),
      .value = "FILE",
-     .help = "Writes each sample as a row, while it runs."},
+     .help = "Writes the samples as rows, while it runs."},
     {.name = "json", WG_OPTION_FLAG(struct args, json), .help = "Writes JSON instead of a table."},
     {.name = "output",
      .letter = 'o',
@@ -203,8 +203,7 @@ static uint64_t nanoseconds(double seconds)
 }
 
 /* Handles one signal. True: it ends this run. */
-static bool take_signal(struct session *session, struct wg_child *child, int signal,
-                        bool from_terminal)
+static bool take_signal(struct session *session, struct wg_child *child, int signal, bool to_group)
 {
     if (signal == SIGCHLD) {
         wg__child_check(child);
@@ -213,8 +212,7 @@ static bool take_signal(struct session *session, struct wg_child *child, int sig
     session->is_stopped |= signal != SIGUSR1 && signal != SIGUSR2;
     if (session->args->command.count == 0)
         return true;
-    if (!from_terminal)
-        wg__child_pass(child, signal);
+    wg__child_pass(child, signal, to_group);
     return false;
 }
 
@@ -229,11 +227,11 @@ static void wait_for_end(struct session *session, struct wg_child *child, uint64
     uint64_t next_ns = start_ns + tick_ns;
     for (bool has_ended = false; !has_ended;) {
         const uint64_t wake_ns = session->csv.file != NULL && next_ns < end_ns ? next_ns : end_ns;
-        bool from_terminal = false;
-        const int signal = wg__signals_wait(&session->signals, wake_ns, &from_terminal);
+        bool to_group = false;
+        const int signal = wg__signals_wait(&session->signals, wake_ns, &to_group);
         const uint64_t now_ns = wg__clock_ns();
         if (signal > 0)
-            has_ended = take_signal(session, child, signal, from_terminal);
+            has_ended = take_signal(session, child, signal, to_group);
         else
             has_ended = now_ns >= end_ns;
         if (now_ns >= next_ns) {
@@ -403,4 +401,4 @@ static int run(int argc, char *argv[])
 }
 
 const struct wg_command wg__command_measure = {
-    .name = "measure", .summary = "Energy, time and power of a command.", .run = run};
+    .name = "measure", .summary = "Measure energy, time and power of a command", .run = run};

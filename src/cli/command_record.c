@@ -49,8 +49,9 @@ static const struct wg_option options[] = {
 
 static const struct wg_option_set set = {
     .command = "wattgov record",
-    .summary = "Records what this machine's devices are and what they answer. The other commands "
-               "replay it with --device replay:FILE.",
+    .summary =
+        "Records what this machine's devices are and what they answer, so that it can be looked "
+        "into elsewhere: the other commands replay it with --device replay:FILE.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog = "examples:\n"
@@ -67,7 +68,7 @@ static uint64_t nanoseconds(double seconds)
 
 /* Waits for the end of the command, of the time, or for Ctrl-C. A disk that is full ends it too,
  * but not a command that runs. */
-static void wait_for_end(const struct args *args, const struct wg_signals *signals,
+static void wait_for_end(const struct args *args, struct wg_signals *signals,
                          struct wg_child *child, struct wg_record_threads *threads)
 {
     const bool has_command = args->command.count > 0;
@@ -76,9 +77,9 @@ static void wait_for_end(const struct args *args, const struct wg_signals *signa
         args->duration_s > 0 ? start_ns + nanoseconds(args->duration_s) : UINT64_MAX;
     for (bool has_ended = false; !has_ended;) {
         const uint64_t look_ns = wg__clock_ns() + nanoseconds(args->interval_s);
-        bool from_terminal = false;
+        bool to_group = false;
         const int signal =
-            wg__signals_wait(signals, look_ns < end_ns ? look_ns : end_ns, &from_terminal);
+            wg__signals_wait(signals, look_ns < end_ns ? look_ns : end_ns, &to_group);
         if (signal == 0) {
             has_ended = wg__clock_ns() >= end_ns ||
                         (!has_command && wg__record_threads_has_failed(threads));
@@ -87,15 +88,15 @@ static void wait_for_end(const struct args *args, const struct wg_signals *signa
             has_ended = child->has_ended;
         } else if (!has_command) {
             has_ended = true;
-        } else if (!from_terminal) {
-            wg__child_pass(child, signal);
+        } else {
+            wg__child_pass(child, signal, to_group);
         }
     }
 }
 
 /* Records around the command, or the time. Writes `*status_out` also when it fails. */
 static enum wg_code record(const struct args *args, struct wg_machine *machine,
-                           const struct wg_signals *signals, int *status_out, struct wg_error *err)
+                           struct wg_signals *signals, int *status_out, struct wg_error *err)
 {
     struct wg_record_threads *threads = NULL;
     struct wg_child child = {0};
@@ -152,4 +153,4 @@ static int run(int argc, char *argv[])
 }
 
 const struct wg_command wg__command_record = {
-    .name = "record", .summary = "A machine's answers, for replay.", .run = run};
+    .name = "record", .summary = "Keep what a machine's devices answer, for replay", .run = run};

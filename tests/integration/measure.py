@@ -175,6 +175,14 @@ class WithoutDevices(Case):
         self.assertEqual(done.returncode, 126)
         self.assertIn("Permission denied", done.stderr)
 
+    def test_a_script_that_names_no_interpreter_is_run_by_the_shell(self):
+        path = self.path("script")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('echo "$1"; exit 4\n')
+        os.chmod(path, 0o755)
+        done = self.measure("--", path, "two words")
+        self.assertEqual((done.returncode, done.stdout), (4, "two words\n"), done.stderr)
+
     def test_the_words_of_the_command_are_its_own(self):
         done = self.measure("--", "printf", "%s|", "--help", "--", "--json", "")
         self.assertEqual(done.stdout, "--help|--|--json||")
@@ -193,8 +201,30 @@ class Signals(Case):
         self.assertEqual(process.returncode, 3, err)
         self.assertIn("energy of", err)
 
+    def test_signals_sent_to_the_group_reach_the_command_once(self):
+        """As timeout(1), a shell's kill %1 and service managers send them."""
+        for words, description in (([], "in the group"), (["setsid"], "in a group of its own")):
+            process = self.start("measure", "--", *words, sys.executable, "-c", LISTENER, start_new_session=True)
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            for name in ("SIGTERM", "SIGINT"):
+                os.killpg(process.pid, getattr(signal, name))
+                self.assertEqual(process.stdout.readline(), name + "\n", description)
+            # Passed on in order: what had come twice would have come before.
+            os.kill(process.pid, signal.SIGUSR1)
+            self.assertEqual(process.stdout.readline(), "seen 2\n", description)
+            _, err = process.communicate(timeout=DEADLINE_S)
+            self.assertEqual(process.returncode, 3, err)
+
+    def test_a_message_ends_a_measurement_without_a_command_and_prints(self):
+        process = self.start("measure", "--csv", self.path("rows"))
+        wait_for(lambda: os.path.exists(self.path("rows")), "the measurement")
+        os.kill(process.pid, signal.SIGUSR1)
+        out, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual((process.returncode, err), (0, ""))
+        self.assertIn("energy of this machine", out)
+
     def test_a_command_that_a_signal_ends_gives_128_and_its_number_with_a_report(self):
-        process = self.start("measure", "--", "sh", "-c", "echo ready; exec cat", stdin=subprocess.PIPE)
+        process = self.start("measure", "--", "sh", "-c", f"echo ready; exec sleep {DEADLINE_S}")
         self.assertEqual(process.stdout.readline(), "ready\n")
         os.kill(process.pid, signal.SIGTERM)
         _, err = process.communicate(timeout=DEADLINE_S)
@@ -335,8 +365,18 @@ class Usage(Case):
         self.check_rejects(["true"], "a command stands behind --: 'wattgov measure -- true'")
         self.check_rejects(["--gpu", "0"], "'none' stands beside others")
         self.check_rejects(["--device", "sim"], "replay:FILE")
+        self.check_rejects(["--"], "there is no command behind --")
+        self.check_rejects(["--gpu", ""], "--gpu: the value is empty", "index, range, UUID")
+        self.check_rejects(["--root", "/dev/null"], "--root: '/dev/null' is not a folder")
         self.check_rejects([], "--output FILE is required", command="record")
         self.check_rejects([], "must be a terminal", command="top")
+
+    def test_a_root_that_is_not_there_is_a_failure(self):
+        for command in ("measure", "devices"):
+            done = subprocess.run([program(), command, "--root", self.path("nowhere")], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertIn(f"--root: '{self.path('nowhere')}': No such file or directory", done.stderr)
 
 
 class Powercap(Case):

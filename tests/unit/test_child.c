@@ -4,13 +4,17 @@
  */
 #include "cli/child.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 static const uint64_t ns_per_s = 1000000000;
 
@@ -25,13 +29,13 @@ static struct wg_child run_script(const char *script, int signal)
     if (wg__child_start(&child, words, &signals, &err) != WG_OK)
         fail_msg("%s", err.text);
     if (signal != 0)
-        wg__child_pass(&child, signal);
+        wg__child_pass(&child, signal, false);
     const uint64_t deadline_ns = wg__clock_ns() + 20 * ns_per_s;
     while (!child.has_ended && wg__clock_ns() < deadline_ns) {
-        bool from_terminal = true;
-        if (wg__signals_wait(&signals, deadline_ns, &from_terminal) == SIGCHLD)
+        bool to_group = true;
+        if (wg__signals_wait(&signals, deadline_ns, &to_group) == SIGCHLD)
             wg__child_check(&child);
-        assert_false(from_terminal); /* the kernel's CLD_EXITED is not SI_KERNEL */
+        assert_false(to_group);
     }
     wg__signals_restore(&signals);
     free(words[2]);
@@ -90,7 +94,7 @@ static void what_is_not_there_is_127_and_what_cannot_run_126(void **state)
     assert_int_equal(wg__child_start(&child, folder, &signals, &err), WG_EPERM);
     assert_int_equal(child.status, 126);
     assert_non_null(strstr(err.text, "cannot run '/': "));
-    wg__child_pass(&child, SIGKILL); /* to nobody */
+    wg__child_pass(&child, SIGKILL, false); /* to nobody */
     wg__signals_restore(&signals);
 }
 
@@ -108,25 +112,146 @@ static void waiting_ends_at_the_deadline(void **state)
 {
     (void)state;
     struct wg_signals signals;
-    bool from_terminal = false;
+    bool to_group = false;
     wg__signals_block(&signals, false);
     const uint64_t start_ns = wg__clock_ns();
-    assert_int_equal(wg__signals_wait(&signals, start_ns + 5000000, &from_terminal), 0);
+    assert_int_equal(wg__signals_wait(&signals, start_ns + 5000000, &to_group), 0);
     assert_true(wg__clock_ns() >= start_ns + 5000000);
-    assert_int_equal(wg__signals_wait(&signals, 0, &from_terminal), 0); /* has passed already */
+    assert_int_equal(wg__signals_wait(&signals, 0, &to_group), 0); /* has passed already */
     wg__signals_restore(&signals);
 }
 
-static void a_signal_of_a_process_is_told_from_the_terminals(void **state)
+/* What a process finds that leads a group of its own and is signalled in four ways; its exit status
+ * names the first that went wrong. */
+static int signalled_in_four_ways(void)
+{
+    struct wg_signals signals;
+    bool to_group = false;
+    if (setpgid(0, 0) != 0)
+        return 1;
+    wg__signals_block(&signals, true);
+    if (signals.watch.pid == 0)
+        return 2;
+    const uint64_t deadline_ns = wg__clock_ns() + 20 * ns_per_s;
+    (void)kill(0, SIGTERM);
+    if (wg__signals_wait(&signals, deadline_ns, &to_group) != SIGTERM || !to_group)
+        return 3;
+    (void)kill(getpid(), SIGTERM);
+    if (wg__signals_wait(&signals, deadline_ns, &to_group) != SIGTERM || to_group)
+        return 4;
+    (void)kill(getpid(), SIGUSR1); /* as timeout(1) does it */
+    (void)kill(0, SIGUSR1);
+    if (wg__signals_wait(&signals, deadline_ns, &to_group) != SIGUSR1 || !to_group)
+        return 5;
+    if (wg__signals_wait(&signals, 0, &to_group) != 0)
+        return 6;
+    (void)kill(signals.watch.pid, SIGKILL); /* without it, all is ours */
+    (void)waitid(P_PID, (id_t)signals.watch.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    (void)kill(0, SIGHUP);
+    int number;
+    do
+        number = wg__signals_wait(&signals, deadline_ns, &to_group);
+    while (number == SIGCHLD);
+    if (number != SIGHUP || to_group)
+        return 7;
+    wg__signals_restore(&signals);
+    return 0;
+}
+
+static void a_signal_to_the_group_is_told_from_one_to_us(void **state)
+{
+    (void)state;
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(signalled_in_four_ways());
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void a_signal_of_our_group_is_passed_to_a_command_that_has_left_it(void **state)
 {
     (void)state;
     struct wg_signals signals;
-    bool from_terminal = true;
-    wg__signals_block(&signals, false);
-    assert_int_equal(kill(getpid(), SIGTERM), 0);
-    assert_int_equal(wg__signals_wait(&signals, UINT64_MAX, &from_terminal), SIGTERM);
-    assert_false(from_terminal);
-    wg__signals_restore(&signals);
+    struct wg_error err;
+    char setsid[] = "setsid", cat[] = "cat";
+    char *with_setsid[] = {setsid, cat, NULL}, **const without = with_setsid + 1;
+    int input[2];
+    assert_int_equal(pipe2(input, O_CLOEXEC), 0);
+    const int before = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    assert_int_equal(dup2(input[0], STDIN_FILENO), STDIN_FILENO);
+    for (int has_left = 0; has_left < 2; has_left++) {
+        struct wg_child child;
+        wg__signals_block(&signals, true);
+        assert_int_equal(wg__child_start(&child, has_left ? with_setsid : without, &signals, &err),
+                         WG_OK);
+        const uint64_t deadline_ns = wg__clock_ns() + 20 * ns_per_s;
+        while (has_left && getpgid(child.pid) == getpgrp())
+            assert_true(wg__clock_ns() < deadline_ns);
+        wg__child_pass(&child, SIGTERM, true);
+        if (!has_left) /* then only this one reaches it */
+            wg__child_pass(&child, SIGKILL, false);
+        bool to_group;
+        while (!child.has_ended && wg__signals_wait(&signals, deadline_ns, &to_group) != 0)
+            wg__child_check(&child);
+        assert_int_equal(child.signal, has_left ? SIGTERM : SIGKILL);
+        wg__signals_restore(&signals);
+    }
+    (void)dup2(before, STDIN_FILENO);
+    (void)close(before);
+    (void)close(input[0]);
+    (void)close(input[1]);
+}
+
+static void write_script(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void a_script_that_names_no_interpreter_is_one_of_the_shell(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_open(&scratch);
+    char path[512], command[600];
+    (void)snprintf(path, sizeof path, "%s/script", scratch.folder);
+    write_script(path, "test \"$1 $2\" = 'one two three' && exit 5\n");
+    /* By its path; by its name, found in PATH behind a file that may not be run. */
+    struct wg_signals signals;
+    char one[] = "one", two[] = "two three", name[] = "script";
+    const char *const before = getenv("PATH");
+    char *const kept = strdup(before != NULL ? before : "");
+    (void)snprintf(command, sizeof command, "/dev/null:%s:%s", scratch.folder, kept);
+    assert_int_equal(setenv("PATH", command, 1), 0);
+    char *const programs[] = {path, name};
+    for (size_t i = 0; i < 2; i++) {
+        char *words[] = {programs[i], one, two, NULL};
+        struct wg_child child;
+        struct wg_error err;
+        wg__signals_block(&signals, true);
+        if (wg__child_start(&child, words, &signals, &err) != WG_OK)
+            fail_msg("%s", err.text);
+        const uint64_t deadline_ns = wg__clock_ns() + 20 * ns_per_s;
+        bool to_group;
+        while (!child.has_ended && wg__signals_wait(&signals, deadline_ns, &to_group) != 0)
+            wg__child_check(&child);
+        assert_int_equal(child.status, 5);
+        wg__signals_restore(&signals);
+        wg__alloc_fail_from(1);
+        wg__signals_block(&signals, true);
+        assert_int_equal(wg__child_start(&child, words, &signals, &err), WG_ENOMEM);
+        assert_int_equal(child.status, 126);
+        wg__signals_restore(&signals);
+        wg__alloc_fail_from(0);
+    }
+    assert_int_equal(setenv("PATH", kept, 1), 0);
+    free(kept);
+    scratch_close(&scratch);
 }
 
 static void an_ignored_signal_stays_ignored(void **state)
@@ -168,7 +293,9 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_127_and_what_cannot_run_126),
         cmocka_unit_test(time_and_memory_of_the_command_are_counted),
         cmocka_unit_test(waiting_ends_at_the_deadline),
-        cmocka_unit_test(a_signal_of_a_process_is_told_from_the_terminals),
+        cmocka_unit_test(a_signal_to_the_group_is_told_from_one_to_us),
+        cmocka_unit_test(a_signal_of_our_group_is_passed_to_a_command_that_has_left_it),
+        cmocka_unit_test(a_script_that_names_no_interpreter_is_one_of_the_shell),
         cmocka_unit_test(an_ignored_signal_stays_ignored),
         cmocka_unit_test(children_are_reaped_by_us_even_where_sigchld_was_ignored),
         cmocka_unit_test(signals_have_names),
