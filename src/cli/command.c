@@ -91,6 +91,8 @@ void wg__command_help(const struct wg_command *command, const char *path, struct
         wg__buffer_printf(out, "  %-*s  %s\n", (int)widest, command->children[i]->name,
                           command->children[i]->summary);
     wg__buffer_printf(out, "\n'%s COMMAND --help' explains a command.\n", path);
+    if (command->epilog != NULL)
+        wg__buffer_printf(out, "\n%s\n", command->epilog);
 }
 
 static int help(const struct wg_command *command, const char *path)

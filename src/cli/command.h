@@ -38,6 +38,7 @@ struct wg_command {
     const char *summary;                      /* one line for the list of commands */
     int (*run)(int argc, char *argv[]);       /* argv[0] is the command's own name */
     const struct wg_command *const *children; /* ended by NULL; `run` is NULL then */
+    const char *epilog; /* of the list of children: shown last, as it is; NULL: nothing */
 };
 
 extern const struct wg_command wg__command_devices;

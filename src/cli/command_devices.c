@@ -42,6 +42,10 @@ static const struct wg_option_set set = {
         "knobs, and for each one that is missing why, and what to do about it.",
     .options = options,
     .count = sizeof options / sizeof options[0],
+    .epilog = "examples:\n"
+              "  wattgov devices\n"
+              "  wattgov devices --all --gpu 0\n"
+              "  wattgov devices --processes --json",
 };
 
 /* What the report points into. */
@@ -144,4 +148,6 @@ static int run(int argc, char *argv[])
 }
 
 const struct wg_command wg__command_devices = {
-    .name = "devices", .summary = "What can be measured and set here, and why not.", .run = run};
+    .name = "devices",
+    .summary = "Show what can be measured and set here, and for the rest why not",
+    .run = run};

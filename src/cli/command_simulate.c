@@ -559,7 +559,7 @@ static int run_training(int argc, char *argv[])
 
 static const struct wg_command command_training = {
     .name = "training",
-    .summary = "batch size and power limit of recurring training jobs",
+    .summary = "Compare policies for batch size and power limit of recurring training jobs",
     .run = run_training,
 };
 
@@ -567,6 +567,6 @@ static const struct wg_command *const children[] = {&command_training, NULL};
 
 const struct wg_command wg__command_simulate = {
     .name = "simulate",
-    .summary = "replays measured data under different policies",
+    .summary = "Compare policies on measured data, without a GPU",
     .children = children,
 };

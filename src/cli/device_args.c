@@ -4,9 +4,11 @@
  */
 #include "cli/device_args.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -16,6 +18,11 @@
 enum wg_code wg__device_args_open(const struct wg_device_args *args, struct wg_machine **out,
                                   struct wg_error *err)
 {
+    struct stat status;
+    if (args->root != NULL && stat(args->root, &status) != 0)
+        return wg__fail_errno(err, errno, "--root: '%s'", args->root);
+    if (args->root != NULL && !S_ISDIR(status.st_mode))
+        return wg__option_reject(err, "root", args->root, "a folder that holds sys and proc");
     const struct wg_machine_opts opts =
         WG_MACHINE_OPTS(.root = args->root, .device = args->device, .gpus = args->gpus.items,
                         .gpu_count = args->gpus.count,

@@ -238,11 +238,8 @@ static void append_wrapped(const struct wg_buffer *text, struct wg_buffer *out)
 static void append_reason(const struct missing *missing, struct wg_buffer *out)
 {
     wg__buffer_puts(out, ": ");
-    wg__append_plain(out, missing->why_not != NULL ? missing->why_not : "unknown cause");
-    if (missing->remedy != NULL) {
-        wg__buffer_puts(out, "; ");
-        wg__append_plain(out, missing->remedy);
-    }
+    wg__append_reason(out, missing->why_not != NULL ? missing->why_not : "unknown cause",
+                      missing->remedy);
 }
 
 static void append_missing(const struct wg_device_info *info, bool is_detailed,
@@ -353,11 +350,7 @@ static void append_backends(const struct wg_devices_report *report, struct wg_bu
         is_first = false;
         wg__append_plain(out, backend->name);
         wg__buffer_puts(out, backend->state == WG_ENODEV ? ": none: " : ": failed: ");
-        wg__append_plain(out, backend->text);
-        if (backend->remedy != NULL) {
-            wg__buffer_puts(out, "; ");
-            wg__append_plain(out, backend->remedy);
-        }
+        wg__append_reason(out, backend->text, backend->remedy);
         wg__buffer_puts(out, "\n");
     }
 }

@@ -17,15 +17,22 @@
 #include "cli/command.h"
 #include "wattgov/version.h"
 
+/* In the order of use. */
 static const struct wg_command *const commands[] = {
-    &wg__command_devices,  &wg__command_measure, &wg__command_record,
-    &wg__command_simulate, &wg__command_top,     NULL,
+    &wg__command_devices, &wg__command_measure,  &wg__command_top,
+    &wg__command_record,  &wg__command_simulate, NULL,
 };
 
 static const struct wg_command root = {
     .name = "wattgov",
-    .summary = "Makes GPUs do their work with the least energy.",
+    .summary =
+        "Measures what programs cost in joules on GPUs, processors and memory, and finds the "
+        "settings\nthat let recurring training jobs cost least.",
     .children = commands,
+    .epilog = "examples:\n"
+              "  wattgov devices\n"
+              "  wattgov measure -- python train.py\n"
+              "  wattgov simulate training --trace data/zeus/trace --gpu v100 --job squad",
 };
 
 /* A descriptor that the caller closed gets /dev/null, opened the wrong way round: using it still

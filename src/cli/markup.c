@@ -147,3 +147,12 @@ void wg__append_escaped(struct wg_buffer *out, const char *text)
             wg__append_code_point(out, code);
     }
 }
+
+void wg__append_reason(struct wg_buffer *out, const char *text, const char *remedy)
+{
+    wg__append_plain(out, text);
+    if (remedy != NULL && strstr(text, remedy) == NULL) {
+        wg__buffer_puts(out, "; ");
+        wg__append_plain(out, remedy);
+    }
+}

@@ -31,4 +31,8 @@ void wg__append_code_point(struct wg_buffer *out, uint32_t code);
 void wg__append_plain(struct wg_buffer *out, const char *text);
 void wg__append_escaped(struct wg_buffer *out, const char *text);
 
+/* Appends "why; what to do", plain. A remedy that is NULL, or that the text tells already, is left
+ * out. */
+void wg__append_reason(struct wg_buffer *out, const char *text, const char *remedy);
+
 #endif

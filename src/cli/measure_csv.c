@@ -5,6 +5,7 @@
 #include "cli/measure_csv.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -74,6 +75,14 @@ static void append_throttle(struct wg_buffer *out, const struct wg_sample *sampl
     }
 }
 
+/* Drivers count in thousandths and millionths; in SI units those become binary fractions, with
+ * digits at their end that nobody measured. */
+static double without_noise(double value)
+{
+    const double per_unit = 1e6;
+    return fabs(value) < 1e9 ? round(value * per_unit) / per_unit : round(value);
+}
+
 void wg__measure_csv_add(struct wg_measure_csv *csv, size_t run, size_t device, const char *label,
                          const struct wg_sample *sample)
 {
@@ -87,7 +96,7 @@ void wg__measure_csv_add(struct wg_measure_csv *csv, size_t run, size_t device, 
     for (int i = 0; i < WG_METRIC_COUNT; i++) {
         char text[WG_DOUBLE_TEXT_SIZE] = "";
         if ((sample->present >> i & 1u) != 0)
-            wg__format_double(text, sample->values[i]);
+            wg__format_double(text, without_noise(sample->values[i]));
         wg__buffer_printf(out, ",%s", text);
     }
     append_throttle(out, sample);

@@ -15,6 +15,8 @@
 #include "cli/markup.h"
 #include "cli/table.h"
 
+enum { NOTE_WIDTH_MAX = 180 }; /* columns; a label and some words stand before it */
+
 static const struct wg_window_result *result_of(const struct wg_measure_report *report, size_t run,
                                                 int device)
 {
@@ -292,13 +294,43 @@ static const char *remedy_of(const struct wg_device_info *info)
     return energy->remedy != NULL ? energy->remedy : info->meters[WG_METRIC_POWER_W].remedy;
 }
 
+/* At most so many columns of a text; "..." stands for the rest. */
+static void append_cut(struct wg_buffer *out, const char *text, size_t columns)
+{
+    size_t width = wg__text_width(text);
+    const size_t room = width > columns ? columns - 3 : columns;
+    for (width = 0; *text != '\0';) {
+        uint32_t code;
+        const size_t length = wg__utf8_next(text, &code);
+        width += wg__code_point_width(code);
+        if (width > room) {
+            wg__buffer_puts(out, "...");
+            return;
+        }
+        wg__append_code_point(out, code);
+        text += length;
+    }
+}
+
+/* On a machine without GPUs each backend has one line: what is too long for it is told by
+ * `wattgov devices`. */
+static void append_short_reason(struct wg_buffer *out, const char *text, const char *remedy)
+{
+    static const char more[] = "; see 'wattgov devices'";
+    const bool has_remedy = remedy != NULL && strstr(text, remedy) == NULL;
+    const size_t width = wg__text_width(text) + (has_remedy ? 2 + wg__text_width(remedy) : 0);
+    if (width <= NOTE_WIDTH_MAX) {
+        wg__append_reason(out, text, remedy);
+    } else {
+        append_cut(out, text, NOTE_WIDTH_MAX - (sizeof more - 1));
+        wg__buffer_puts(out, more);
+    }
+    wg__buffer_puts(out, "\n");
+}
+
 static void append_note(struct wg_buffer *out, const char *text, const char *remedy)
 {
-    wg__append_plain(out, text);
-    if (remedy != NULL) {
-        wg__buffer_puts(out, "; ");
-        wg__append_plain(out, remedy);
-    }
+    wg__append_reason(out, text, remedy);
     wg__buffer_puts(out, "\n");
 }
 
@@ -345,8 +377,15 @@ static bool is_processor_backend(const struct wg_backend_info *backend)
     return strcmp(backend->name, "rapl") == 0;
 }
 
-/* Backends that failed, and those that found nothing where nothing else of the kind is there: on a
+/* Those that failed, and those that found nothing where nothing else of the kind is there: on a
  * machine with NVIDIA GPUs nobody asks why there are no AMD ones. */
+static bool is_told(const struct wg_backend_info *backend, bool has_processor, bool has_other)
+{
+    const bool is_covered = is_processor_backend(backend) ? has_processor : has_other;
+    return backend->state != WG_OK && !(backend->state == WG_ENODEV && is_covered);
+}
+
+/* Backends without devices, those with the same reason in one line. */
 static void append_backends(const struct wg_measure_report *report, struct wg_buffer *out)
 {
     bool has_processor = false, has_other = false;
@@ -359,12 +398,24 @@ static void append_backends(const struct wg_measure_report *report, struct wg_bu
     }
     for (size_t i = 0; i < report->backend_count; i++) {
         const struct wg_backend_info *backend = report->backends[i];
-        const bool is_covered = is_processor_backend(backend) ? has_processor : has_other;
-        if (backend->state == WG_OK || (backend->state == WG_ENODEV && is_covered))
+        if (!is_told(backend, has_processor, has_other))
+            continue;
+        bool is_said = false;
+        for (size_t j = 0; j < i && !is_said; j++)
+            is_said = is_told(report->backends[j], has_processor, has_other) &&
+                      strcmp(report->backends[j]->text, backend->text) == 0;
+        if (is_said)
             continue;
         wg__append_plain(out, backend->name);
+        for (size_t j = i + 1; j < report->backend_count; j++) {
+            if (is_told(report->backends[j], has_processor, has_other) &&
+                strcmp(report->backends[j]->text, backend->text) == 0) {
+                wg__buffer_puts(out, ", ");
+                wg__append_plain(out, report->backends[j]->name);
+            }
+        }
         wg__buffer_puts(out, ": n/a: ");
-        append_note(out, backend->text, backend->remedy);
+        append_short_reason(out, backend->text, backend->remedy);
     }
 }
 

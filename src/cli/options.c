@@ -217,8 +217,8 @@ static enum wg_code set_text(const struct wg_option *option, const char *value, 
                              struct wg_error *err)
 {
     if (value[0] == '\0')
-        return wg__fail(err, WG_EINVAL, "--%s: the value is empty, expected %s", option->name,
-                        option->value);
+        return wg__fail(err, WG_EINVAL, "--%s: the value is empty, expected %s (%s)", option->name,
+                        option->value, option->help);
     if (!is_choice(option, value))
         return reject(option, value, err);
     if (option->kind == WG_OPTION_KIND_STRING) {
@@ -395,6 +395,8 @@ enum wg_code wg__options_parse(const struct wg_option_set *set, int argc, char *
         if (code != WG_OK)
             return code;
     }
+    if (index + 1 == argc && set->takes_command) /* "-- $CMD" with nothing in CMD, say */
+        return wg__fail(err, WG_EINVAL, "there is no command behind --; leave -- away to run none");
     if (index + 1 < argc && set->takes_command) {
         struct wg_option_command *command = (void *)((char *)values + set->command_offset);
         command->count = (size_t)(argc - index - 1);

@@ -35,6 +35,7 @@ static void a_row_a_sample_with_empty_fields_for_the_unknown(void **state)
     sample = sample_at(900000000);                    /* before the start: no row */
     wg__measure_csv_add(&csv, 1, 1, "gpu1", &sample);
     sample = sample_at(1200000000);
+    sample.values[WG_METRIC_POWER_W] = 123.25 + 1e-13; /* as a division by 1000 leaves it */
     sample.has_throttle = true;
     sample.throttle = WG_THROTTLE_POWER_LIMIT | WG_THROTTLE_THERMAL;
     wg__measure_csv_add(&csv, 2, 1, "a,\"b", &sample);

@@ -181,6 +181,43 @@ static void a_machine_without_anything_says_so_and_has_the_time(void **state)
                 "\nrapl: n/a: no /sys/class/powercap\n");
 }
 
+static void reasons_of_backends_are_a_line_each_and_told_once(void **state)
+{
+    (void)state;
+    struct scene scene;
+    make_scene(&scene, 1, train);
+    scene.report.device_count = 0;
+    char text[400], remedy[100];
+    (void)memset(text, 'x', sizeof text - 1);
+    (void)memset(remedy, 'y', sizeof remedy - 1);
+    text[sizeof text - 1] = remedy[sizeof remedy - 1] = '\0';
+    struct wg_backend_info items[] = {
+        {.name = "nvml",
+         .state = WG_EPERM,
+         .text = "no permission; run as root",
+         .remedy = "run as root"},
+        {.name = "amdgpu", .state = WG_ENODEV, .text = "no GPU is chosen"},
+        {.name = "intel", .state = WG_ENODEV, .text = "no GPU is chosen"},
+        {.name = "jetson", .state = WG_EIO, .text = text, .remedy = "look"},
+        {.name = "rapl", .state = WG_EIO, .text = text + 300, .remedy = remedy},
+    };
+    const struct wg_backend_info *const backends[] = {&items[0], &items[1], &items[2], &items[3],
+                                                      &items[4]};
+    scene.report.backends = backends;
+    scene.report.backend_count = 5;
+    struct wg_buffer out;
+    wg__buffer_init(&out);
+    wg__measure_text(&scene.report, false, &out);
+    assert_non_null(strstr(out.data, "\nnvml: n/a: no permission; run as root\n"));
+    assert_non_null(strstr(out.data, "\namdgpu, intel: n/a: no GPU is chosen\n"));
+    const char *jetson = strstr(out.data, "\njetson: n/a: xxx");
+    assert_non_null(jetson);
+    assert_in_range(strcspn(jetson + 1, "\n"), 150, 200);
+    assert_non_null(strstr(jetson, "x...; see 'wattgov devices'\n"));
+    assert_non_null(strstr(out.data, "x; see 'wattgov devices'\n")); /* the remedy has no room */
+    wg__buffer_fini(&out);
+}
+
 static void nobody_is_told_of_missing_amd_gpus_where_nvidia_has_some(void **state)
 {
     (void)state;
@@ -332,6 +369,7 @@ int main(void)
         cmocka_unit_test(devices_that_lack_it_for_the_same_reason_share_a_line),
         cmocka_unit_test(a_device_that_was_lost_is_named_and_the_others_have_their_numbers),
         cmocka_unit_test(a_machine_without_anything_says_so_and_has_the_time),
+        cmocka_unit_test(reasons_of_backends_are_a_line_each_and_told_once),
         cmocka_unit_test(nobody_is_told_of_missing_amd_gpus_where_nvidia_has_some),
         cmocka_unit_test(the_spread_is_that_of_the_sample),
         cmocka_unit_test(several_runs_show_mean_and_spread),
