@@ -6,6 +6,7 @@
 
 Machines without any device, fake powercap trees whose counters a thread drives, recordings, and virtual GPUs.
 Commands under measurement are small Python programs that say when they are ready, so nothing here waits by guess.
+Length: all classes stand on one Case and its commands.
 """
 import json
 import os
