@@ -293,6 +293,7 @@ static enum wg_code measure_once(struct session *session, int *status_out, struc
         wait_for_end(session, &run->child, start_ns);
         wg_window_end(window);
         run->time_s = (double)(wg__clock_ns() - start_ns) / 1e9;
+        run->is_cut = session->is_stopped;
         *status_out = run->child.status;
         code = wg_window_read(window, &run->total, run->devices, session->device_count, err);
     }
@@ -313,17 +314,21 @@ static enum wg_code measure_once(struct session *session, int *status_out, struc
 static void tell_end(const struct session *session, const struct wg_child *child)
 {
     struct wg_error err;
-    char name[WG_SIGNAL_NAME_SIZE], run[64] = "";
+    char name[WG_SIGNAL_NAME_SIZE], run[64] = "", rest[64] = "";
+    const size_t left = session->args->repeat - session->run_count;
     if (session->args->repeat > 1)
         (void)snprintf(run, sizeof run, "run %zu of %u: ", session->run_count,
                        session->args->repeat);
+    if (left > 0)
+        (void)snprintf(rest, sizeof rest, "; the other %zu %s not begun", left,
+                       left == 1 ? "was" : "were");
     if (child->signal != 0) {
         wg__signal_name(name, child->signal);
-        (void)wg__fail(&err, WG_EIO, "%s'%s' was ended by %s", run, session->args->command.words[0],
-                       name);
+        (void)wg__fail(&err, WG_EIO, "%s'%s' was ended by %s%s", run,
+                       session->args->command.words[0], name, rest);
     } else {
-        (void)wg__fail(&err, WG_EIO, "%s'%s' ended with exit status %d", run,
-                       session->args->command.words[0], child->status);
+        (void)wg__fail(&err, WG_EIO, "%s'%s' ended with exit status %d%s", run,
+                       session->args->command.words[0], child->status, rest);
     }
     (void)wg__command_fail(&set, &err);
 }

@@ -109,6 +109,7 @@ static enum wg_code record(const struct args *args, struct wg_machine *machine,
     if (code == WG_OK)
         wait_for_end(args, signals, &child, threads);
     *status_out = child.status;
+    const size_t device_count = wg_machine_device_count(machine);
     size_t answer_count = 0;
     double time_s = 0;
     struct wg_error write_error;
@@ -119,8 +120,9 @@ static enum wg_code record(const struct args *args, struct wg_machine *machine,
         code = written;
     }
     if (code == WG_OK)
-        (void)fprintf(stderr, "wattgov record: %s: %zu answers of %zu devices in %.1f s\n",
-                      args->output, answer_count, wg_machine_device_count(machine), time_s);
+        (void)fprintf(stderr, "wattgov record: %s: %zu answer%s of %zu device%s in %.1f s\n",
+                      args->output, answer_count, answer_count == 1 ? "" : "s", device_count,
+                      device_count == 1 ? "" : "s", time_s);
     return code;
 }
 

@@ -38,6 +38,14 @@ static double number_of(const struct wg_measure_report *report, size_t run, int 
     return report->runs[run].time_s;
 }
 
+/* The runs of statistics. One that stands alone is whatever it was. */
+static bool is_counted(const struct wg_measure_report *report, size_t run)
+{
+    const struct wg_measure_run *it = &report->runs[run];
+    const bool has_failed = it->has_child && (it->child.status != 0 || it->is_cut);
+    return report->runs_wanted <= 1 || !has_failed;
+}
+
 struct wg_spread wg__measure_spread(const struct wg_measure_report *report, int device,
                                     enum wg_measure_number number)
 {
@@ -45,7 +53,7 @@ struct wg_spread wg__measure_spread(const struct wg_measure_report *report, int 
     double sum = 0;
     for (size_t i = 0; i < report->run_count; i++) {
         const double value = number_of(report, i, device, number);
-        if (isnan(value))
+        if (isnan(value) || !is_counted(report, i))
             continue;
         spread.count++;
         sum += value;
@@ -60,7 +68,7 @@ struct wg_spread wg__measure_spread(const struct wg_measure_report *report, int 
     double squares = 0;
     for (size_t i = 0; i < report->run_count; i++) {
         const double value = number_of(report, i, device, number);
-        if (!isnan(value))
+        if (!isnan(value) && is_counted(report, i))
             squares += (value - spread.mean) * (value - spread.mean);
     }
     spread.sd = sqrt(squares / (double)(spread.count - 1));
@@ -215,11 +223,24 @@ static void append_spread_table(const struct wg_measure_report *report, bool wit
     wg__table_fini(&table);
 }
 
+/* As a shell takes it. */
 static void append_command(const struct wg_measure_report *report, struct wg_buffer *out)
 {
     for (size_t i = 0; report->command[i] != NULL; i++) {
         wg__buffer_puts(out, i > 0 ? " " : "");
-        wg__append_plain(out, report->command[i]);
+        const char *word = report->command[i];
+        const bool is_bare =
+            word[0] != '\0' && word[strcspn(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!")] == '\0';
+        wg__buffer_puts(out, is_bare ? "" : "'");
+        while (*word != '\0') {
+            uint32_t code;
+            word += wg__utf8_next(word, &code);
+            if (code == '\'')
+                wg__buffer_puts(out, "'\\''");
+            else
+                wg__append_code_point(out, code);
+        }
+        wg__buffer_puts(out, is_bare ? "" : "'");
     }
 }
 
@@ -229,8 +250,17 @@ static void append_time(const struct wg_measure_report *report, struct wg_buffer
     const struct wg_measure_run *run = &report->runs[0];
     if (report->run_count > 1) {
         const struct wg_spread time = wg__measure_spread(report, 0, WG_MEASURE_TIME);
-        wg__buffer_printf(out, "\n%zu runs: %.3f s ± %.3f s (%.2f %%) each\n", report->run_count,
-                          time.mean, time.sd, time.mean > 0 ? 100 * time.sd / time.mean : 0);
+        if (time.count == report->runs_wanted)
+            wg__buffer_printf(out, "\n%zu runs: ", time.count);
+        else
+            wg__buffer_printf(out, "\n%zu of %zu runs: ", time.count, report->runs_wanted);
+        if (time.count > 1)
+            wg__buffer_printf(out, "%.3f s ± %.3f s (%.2f %%) each\n", time.mean, time.sd,
+                              time.mean > 0 ? 100 * time.sd / time.mean : 0);
+        else if (time.count == 1)
+            wg__buffer_printf(out, "%.3f s\n", time.mean);
+        else
+            wg__buffer_puts(out, "none succeeded\n");
         return;
     }
     wg__buffer_printf(out, "\n%.3f s", run->time_s);

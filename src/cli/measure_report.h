@@ -24,6 +24,7 @@ struct wg_buffer;
 struct wg_measure_run {
     double time_s;
     bool has_child;        /* else nothing was run, or it could not be started */
+    bool is_cut;           /* a signal that ends programs came meanwhile */
     struct wg_child child; /* how it ended */
     struct wg_window_result total;
     struct wg_window_result *devices; /* one a device of the report, in its order */
@@ -49,7 +50,8 @@ void wg__measure_text(const struct wg_measure_report *report, bool with_color,
 void wg__measure_json(const struct wg_measure_report *report, int exit_status,
                       struct wg_buffer *out);
 
-/* Mean and spread over the runs that know the number. */
+/* Mean and spread over the runs that know the number. A run that failed or was cut off is none of
+ * them: half a run says nothing of the next one. */
 struct wg_spread {
     size_t count; /* 0: unknown in every run; all below is NAN then */
     double mean;

@@ -302,8 +302,8 @@ class Repeats(Case):
         script = f"echo x >> {path}; test $(wc -l < {path}) -lt 3"
         done = self.measure("--repeat", "5", "--", "sh", "-c", script)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("run 3 of 5: 'sh' ended with exit status 1", done.stderr)
-        self.assertIn("3 runs: ", done.stderr)
+        self.assertIn("run 3 of 5: 'sh' ended with exit status 1; the other 2 were not begun", done.stderr)
+        self.assertIn("2 of 5 runs: ", done.stderr)
         self.assertEqual(self.read("count"), "x\n" * 3)
 
 

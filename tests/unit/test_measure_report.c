@@ -260,6 +260,37 @@ static void the_spread_is_that_of_the_sample(void **state)
     assert_true(isnan(none.mean) && isnan(none.sd) && isnan(none.min));
 }
 
+static void a_run_that_failed_or_was_cut_off_is_no_part_of_the_spread(void **state)
+{
+    (void)state;
+    struct scene scene;
+    make_scene(&scene, 3, train);
+    scene.report.runs_wanted = 5;
+    EXPECT_TEXT(&scene.report, "\n3 of 5 runs: 4.000 s ± 1.000 s (25.00 %) each\n");
+    scene.runs[2].has_child = true;
+    scene.runs[2].child.status = 3;
+    const struct wg_spread two = wg__measure_spread(&scene.report, 0, WG_MEASURE_ENERGY);
+    assert_int_equal(two.count, 2);
+    check_close(two.mean, 350.12, 1e-12);
+    scene.runs[1].has_child = true;
+    scene.runs[1].is_cut = true; /* Ctrl-C, and it ended with 0 */
+    check_close(wg__measure_spread(&scene.report, 0, WG_MEASURE_ENERGY).mean, 300.12, 1e-12);
+    EXPECT_TEXT(&scene.report, "\n1 of 5 runs: 3.000 s\n");
+    scene.runs[0].has_child = true;
+    scene.runs[0].is_cut = true;
+    EXPECT_TEXT(&scene.report, "\n0 of 5 runs: none succeeded\n", "total  ");
+}
+
+static void the_command_is_shown_as_a_shell_takes_it(void **state)
+{
+    (void)state;
+    struct scene scene;
+    char sh[] = "sh", c[] = "-c", script[] = "echo it's $1", empty[] = "";
+    char *words[] = {sh, c, script, empty, NULL};
+    make_scene(&scene, 1, words);
+    EXPECT_TEXT(&scene.report, "energy of sh -c 'echo it'\\''s $1' ''\n");
+}
+
 static void several_runs_show_mean_and_spread(void **state)
 {
     (void)state;
@@ -372,6 +403,8 @@ int main(void)
         cmocka_unit_test(reasons_of_backends_are_a_line_each_and_told_once),
         cmocka_unit_test(nobody_is_told_of_missing_amd_gpus_where_nvidia_has_some),
         cmocka_unit_test(the_spread_is_that_of_the_sample),
+        cmocka_unit_test(a_run_that_failed_or_was_cut_off_is_no_part_of_the_spread),
+        cmocka_unit_test(the_command_is_shown_as_a_shell_takes_it),
         cmocka_unit_test(several_runs_show_mean_and_spread),
         cmocka_unit_test(texts_from_outside_cannot_steer_the_terminal),
         cmocka_unit_test(json_has_every_number_and_null_for_the_unknown),
