@@ -8,6 +8,7 @@
 #include "cli/markup.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/utf8.h"

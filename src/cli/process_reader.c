@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "wattgov/device.h"
 
 static const uint64_t ns_per_s = 1000000000;
