@@ -146,7 +146,7 @@ static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals 
 {
     char shell[] = "/bin/sh";
     char script[PATH_MAX];
-    size_t count = 0;
+    size_t count = 1; /* the program is there */
     while (words[count] != NULL)
         count++;
     if (!find_program(words[0], script))

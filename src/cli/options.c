@@ -379,6 +379,23 @@ static bool is_given(const struct wg_option *option, const void *values)
     return *(const char *const *)field != NULL;
 }
 
+/* What stands behind the `--` at `dashes`. */
+static enum wg_code take_command(const struct wg_option_set *set, int argc, char *const argv[],
+                                 int dashes, void *values, struct wg_error *err)
+{
+    if (dashes + 1 == argc && set->takes_command) /* "-- $CMD" with nothing in CMD, say */
+        return wg__fail(err, WG_EINVAL, "there is no command behind --; leave -- away to run none");
+    if (dashes + 1 < argc && !set->takes_command)
+        return wg__fail(err, WG_EINVAL, "unexpected argument '%s'; see '%s --help'",
+                        argv[dashes + 1], set->command);
+    if (set->takes_command) {
+        struct wg_option_command *command = (void *)((char *)values + set->command_offset);
+        command->count = (size_t)(argc - dashes - 1);
+        command->words = argv + dashes + 1;
+    }
+    return WG_OK;
+}
+
 enum wg_code wg__options_parse(const struct wg_option_set *set, int argc, char *const argv[],
                                void *values, bool *wants_help, struct wg_error *err)
 {
@@ -395,15 +412,11 @@ enum wg_code wg__options_parse(const struct wg_option_set *set, int argc, char *
         if (code != WG_OK)
             return code;
     }
-    if (index + 1 == argc && set->takes_command) /* "-- $CMD" with nothing in CMD, say */
-        return wg__fail(err, WG_EINVAL, "there is no command behind --; leave -- away to run none");
-    if (index + 1 < argc && set->takes_command) {
-        struct wg_option_command *command = (void *)((char *)values + set->command_offset);
-        command->count = (size_t)(argc - index - 1);
-        command->words = argv + index + 1;
-    } else if (index + 1 < argc)
-        return wg__fail(err, WG_EINVAL, "unexpected argument '%s'; see '%s --help'",
-                        argv[index + 1], set->command);
+    if (index < argc) {
+        const enum wg_code code = take_command(set, argc, argv, index, values, err);
+        if (code != WG_OK)
+            return code;
+    }
     for (size_t i = 0; i < set->count; i++) {
         const struct wg_option *option = &set->options[i];
         if (option->is_required && !is_given(option, values))
