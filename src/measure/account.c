@@ -31,6 +31,7 @@ void wg__account_init(struct wg_account *account, const struct wg_device_info *i
     const struct wg_meter_info *meters = info->meters;
     *account = (struct wg_account){.power_metric = WG_METRIC_POWER_W};
     account->has_counter = meters[WG_METRIC_ENERGY_J].is_present;
+    account->wraps = meters[WG_METRIC_ENERGY_J].wrap_s > 0;
     account->counter_step_j = meters[WG_METRIC_ENERGY_J].resolution;
     if (!meters[WG_METRIC_POWER_W].is_present && meters[WG_METRIC_POWER_AVERAGE_W].is_present)
         account->power_metric = WG_METRIC_POWER_AVERAGE_W;
@@ -130,7 +131,8 @@ static void pass_time(const struct wg_account *account, const struct wg_clock_of
     const int64_t step_ns = offsets->wall_ns - account->offsets.wall_ns;
     const bool has_stepped = step_ns > STEP_NS || step_ns < -STEP_NS;
     const bool has_slept = offsets->sleep_ns - account->offsets.sleep_ns > SLEEP_NS;
-    const bool is_gap = account->has_failed || has_slept || dt > account->gap_s;
+    const bool is_gap =
+        account->has_failed || account->lacks_counter || has_slept || dt > account->gap_s;
     sums[WG_SIDE_SUSPENDED_S] += has_slept ? dt : 0;
     sums[WG_SIDE_CLOCK_STEP_S] += has_stepped ? dt : 0;
     sums[WG_SIDE_GAP_S] += is_gap ? dt : 0;
@@ -387,13 +389,13 @@ static void restart(struct wg_account *account, const struct wg_sample *sample)
         account->is_anchored = false;
 }
 
-static void add_counter(struct wg_account *account, const struct wg_sample *sample)
+static void add_counter(struct wg_account *account, const struct wg_sample *sample, bool had_lost)
 {
     const double counter_j = sample->values[WG_METRIC_ENERGY_J];
     const bool had_read = account->has_read;
     const double before_j = account->read_j;
     const bool has_changed = had_read && counter_j != before_j;
-    if (had_read && is_restarted(account, sample)) {
+    if (had_read && ((had_lost && account->wraps) || is_restarted(account, sample))) {
         restart(account, sample);
     } else {
         const bool was_searching = account->ticks.state != WG_TICKS_LOCKED;
@@ -511,13 +513,15 @@ void wg__account_add(struct wg_account *account, const struct wg_sample *sample,
     if (account->last_ns != 0 && sample->t_ns <= account->last_ns)
         return;
     account->last_ns = sample->t_ns;
+    const bool had_lost = account->lacks_counter;
+    account->lacks_counter = account->has_counter && !sample_has(sample, WG_METRIC_ENERGY_J);
     add_sides(account, sample, offsets);
     if (account->has_power && sample_has(sample, account->power_metric)) {
         account->power_now_w = sample->values[account->power_metric];
         wg__power_line_add(&account->power, sample->t_ns, account->power_now_w);
     }
-    if (account->has_counter && sample_has(sample, WG_METRIC_ENERGY_J))
-        add_counter(account, sample);
+    if (account->has_counter && !account->lacks_counter)
+        add_counter(account, sample, had_lost);
     if (account->has_counter)
         bridge_silence(account);
     else

@@ -88,6 +88,8 @@ struct wg_account {
     double read_j; /* last reading, and when */
     uint64_t read_ns, read_span_ns;
     bool has_read;
+    bool wraps;         /* a sample without it has lost a step: what it shows next starts anew */
+    bool lacks_counter; /* the newest sample had none */
     bool is_stuck;
     double mean_w; /* of the last stretch */
     /* What was told beyond the last measured point (wg__account_tell), until measurement has caught

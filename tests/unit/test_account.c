@@ -387,6 +387,28 @@ static void a_counter_that_is_missing_for_a_while_gives_way_to_power(void **stat
     free(device);
 }
 
+/* Field report 1: a counter that wraps was read too late once, and lacks a step. */
+static void a_lost_step_of_a_counter_is_flagged(void **state)
+{
+    (void)state;
+    const double wraps_s[] = {0, 60};
+    for (size_t k = 0; k < 2; k++) {
+        struct synthetic *device = device_new(&kinds[3], CONSTANT, 25);
+        device->no_counter_from_s = 4;
+        device->no_counter_until_s = 4.15;
+        synthetic_start(device);
+        device->info.meters[WG_METRIC_ENERGY_J].wrap_s = wraps_s[k];
+        wg__account_init(&device->account, &device->info, 100000000);
+        struct synthetic_window window = {.begin_s = 2, .end_s = 6};
+        synthetic_run(device, &window, 1, 7);
+        const struct wg_window_result result = result_of(&window);
+        check_close(result.energy_j, 400, 0.01);
+        assert_true((result.flags & WG_WINDOW_GAP) != 0);
+        assert_int_equal((result.flags & WG_WINDOW_COUNTER_RESET) != 0, k == 1);
+        free(device);
+    }
+}
+
 static void tell_states(struct synthetic *device, struct wg_sample *sample, double t_s)
 {
     (void)device;
@@ -553,6 +575,7 @@ int main(void)
         cmocka_unit_test(meters_that_disagree_say_so_after_five_seconds),
         cmocka_unit_test(a_gap_is_flagged_and_bridged_by_the_counter),
         cmocka_unit_test(a_counter_that_is_missing_for_a_while_gives_way_to_power),
+        cmocka_unit_test(a_lost_step_of_a_counter_is_flagged),
         cmocka_unit_test(idle_throttled_and_capped_time_is_told),
         cmocka_unit_test(the_devices_own_count_of_throttled_time_is_preferred),
         cmocka_unit_test(other_clocks_may_jump),
