@@ -389,13 +389,14 @@ static void restart(struct wg_account *account, const struct wg_sample *sample)
         account->is_anchored = false;
 }
 
-static void add_counter(struct wg_account *account, const struct wg_sample *sample, bool had_lost)
+static void add_counter(struct wg_account *account, const struct wg_sample *sample,
+                        bool has_lost_step)
 {
     const double counter_j = sample->values[WG_METRIC_ENERGY_J];
     const bool had_read = account->has_read;
     const double before_j = account->read_j;
     const bool has_changed = had_read && counter_j != before_j;
-    if (had_read && ((had_lost && account->wraps) || is_restarted(account, sample))) {
+    if (had_read && (has_lost_step || is_restarted(account, sample))) {
         restart(account, sample);
     } else {
         const bool was_searching = account->ticks.state != WG_TICKS_LOCKED;
@@ -513,7 +514,7 @@ void wg__account_add(struct wg_account *account, const struct wg_sample *sample,
     if (account->last_ns != 0 && sample->t_ns <= account->last_ns)
         return;
     account->last_ns = sample->t_ns;
-    const bool had_lost = account->lacks_counter;
+    const bool has_lost_step = account->lacks_counter && account->wraps;
     account->lacks_counter = account->has_counter && !sample_has(sample, WG_METRIC_ENERGY_J);
     add_sides(account, sample, offsets);
     if (account->has_power && sample_has(sample, account->power_metric)) {
@@ -521,7 +522,7 @@ void wg__account_add(struct wg_account *account, const struct wg_sample *sample,
         wg__power_line_add(&account->power, sample->t_ns, account->power_now_w);
     }
     if (account->has_counter && !account->lacks_counter)
-        add_counter(account, sample, had_lost);
+        add_counter(account, sample, has_lost_step);
     if (account->has_counter)
         bridge_silence(account);
     else
