@@ -387,7 +387,7 @@ static int measure(struct session *session)
     return status != WG_EXIT_OK ? status : own;
 }
 
-static int run(int argc, char *argv[])
+static int run_measure(int argc, char *argv[])
 {
     struct args args = {.devices = WG_DEVICE_ARGS_DEFAULT, .interval_s = 0.1, .repeat = 1};
     int status = WG_EXIT_OK;
@@ -405,5 +405,7 @@ static int run(int argc, char *argv[])
     return status;
 }
 
-const struct wg_command wg__command_measure = {
-    .name = "measure", .summary = "Measure energy, time and power of a command", .run = run};
+const struct wg_command wg__command_measure = {.name = "measure",
+                                               .summary =
+                                                   "Measure energy, time and power of a command",
+                                               .run = run_measure};

@@ -187,7 +187,7 @@ static void stop_and_go_on(const struct wg_top_screen *screen)
     (void)sigaction(SIGTSTP, &usual, NULL);
     (void)sigemptyset(&stop);
     (void)sigaddset(&stop, SIGTSTP);
-    (void)raise(SIGTSTP);
+    (void)pthread_kill(pthread_self(), SIGTSTP);
     (void)pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
     (void)pthread_sigmask(SIG_BLOCK, &screen->blocked, NULL);
     (void)sigaction(SIGTSTP, &ours, NULL);

@@ -134,9 +134,9 @@ void wg__meter_unref(struct wg_meter *meter)
 static const atomic_uint *page_of_this_process(void)
 {
     const size_t size = sizeof(atomic_uint);
+    const int kind = MAP_PRIVATE | MAP_ANONYMOUS;
     /* cppcheck-suppress invalidFunctionArg ; -1 is what anonymous memory asks for */
-    atomic_uint *page =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    atomic_uint *page = mmap(NULL, size, PROT_READ | PROT_WRITE, kind, -1, 0);
     if (page == MAP_FAILED)
         return NULL;
     if (madvise(page, size, MADV_WIPEONFORK) != 0) {
