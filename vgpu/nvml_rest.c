@@ -82,6 +82,6 @@ VGPU_API const char *nvmlErrorString(int code);
 VGPU_API const char *nvmlErrorString(int code)
 {
     const int known =
-        VGPU_DRIVER >= 580 ? (int)(sizeof texts / sizeof texts[0]) : (int)NVML_E_GPU_NOT_FOUND;
+        VGPU_DRIVER >= 580 ? (int)(sizeof texts / sizeof texts[0]) : NVML_E_GPU_NOT_FOUND;
     return code >= 0 && code < known ? texts[code] : "Unknown Error";
 }
