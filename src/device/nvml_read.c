@@ -219,10 +219,10 @@ static int read_memory(struct nvml_gpu *gpu, struct wg_sample *out)
 int wg__nvml_read_reasons(struct nvml_gpu *gpu, struct wg_sample *out)
 {
     /* NVML's bits are in the order of ours, so no table is needed: */
-    _Static_assert((int)NVML_REASON_IDLE == (int)WG_THROTTLE_IDLE &&
-                       (int)NVML_REASON_POWER_LIMIT == (int)WG_THROTTLE_POWER_LIMIT &&
-                       (int)NVML_REASON_HW_THERMAL == (int)WG_THROTTLE_HARDWARE_THERMAL &&
-                       (int)NVML_REASON_DISPLAY == (int)WG_THROTTLE_DISPLAY,
+    _Static_assert(+NVML_REASON_IDLE == +WG_THROTTLE_IDLE &&
+                       +NVML_REASON_POWER_LIMIT == +WG_THROTTLE_POWER_LIMIT &&
+                       +NVML_REASON_HW_THERMAL == +WG_THROTTLE_HARDWARE_THERMAL &&
+                       +NVML_REASON_DISPLAY == +WG_THROTTLE_DISPLAY,
                    "the bits of enum wg_throttle are NVML's");
     enum { KNOWN = 0x1FF };
     unsigned long long raw = 0;

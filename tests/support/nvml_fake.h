@@ -101,6 +101,15 @@ static inline struct fake_field *fake_find_field(struct fake_gpu *gpu, unsigned 
     return NULL;
 }
 
+/* Of a field that is there. */
+static inline struct fake_field *fake_known_field(struct fake_gpu *gpu, unsigned id, unsigned scope)
+{
+    struct fake_field *field = fake_find_field(gpu, id, scope);
+    if (field == NULL)
+        fail_msg("the fake GPU has no field %u of scope %u", id, scope);
+    return field;
+}
+
 static inline void fake_set_field(struct fake_gpu *gpu, unsigned id, unsigned scope, int type,
                                   unsigned long long value)
 {

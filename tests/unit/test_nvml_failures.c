@@ -41,10 +41,10 @@ static void a_gpu_lost_in_one_field_or_one_call_is_lost(void **state)
     found_probe(&found, NULL);
     struct wg_device *device = device_of(&found, 0);
     struct wg_sample sample;
-    fake_find_field(&fake.gpus[0], NVML_FIELD_ENERGY_MJ, 0)->result = NVML_E_RESET_REQUIRED;
+    fake_known_field(&fake.gpus[0], NVML_FIELD_ENERGY_MJ, 0)->result = NVML_E_RESET_REQUIRED;
     assert_int_equal(device->ops->read(device, UINT32_MAX, &sample, &found.err), WG_ELOST);
     expect_text(found.err.text, "error 16");
-    fake_find_field(&fake.gpus[0], NVML_FIELD_ENERGY_MJ, 0)->result = NVML_OK;
+    fake_known_field(&fake.gpus[0], NVML_FIELD_ENERGY_MJ, 0)->result = NVML_OK;
     fake.gpus[0].codes[FAKE_clock] = NVML_E_GPU_IS_LOST;
     assert_int_equal(device->ops->read(device, UINT32_MAX, &sample, &found.err), WG_ELOST);
     expect_text(found.err.text, "nvmlDeviceGetClockInfo");
@@ -254,7 +254,7 @@ static void one_field_that_fails_now_and_then_costs_itself(void **state)
     struct found found;
     found_probe(&found, "0");
     struct wg_device *device = device_of(&found, 0);
-    fake_find_field(&fake.gpus[0], NVML_FIELD_ENERGY_MJ, 0)->result = NVML_E_UNKNOWN;
+    fake_known_field(&fake.gpus[0], NVML_FIELD_ENERGY_MJ, 0)->result = NVML_E_UNKNOWN;
     struct wg_sample sample;
     assert_int_equal(device->ops->read(device, UINT32_MAX, &sample, NULL), WG_OK);
     assert_false(wg__sample_has(&sample, WG_METRIC_ENERGY_J));

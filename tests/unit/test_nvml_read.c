@@ -285,7 +285,7 @@ static void sentinels_are_not_numbers(void **state)
     struct fake_gpu *gpu = &fake.gpus[0];
     struct wg_sample sample;
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
-        struct fake_field *field = fake_find_field(gpu, NVML_FIELD_POWER_INSTANT_MW, 0);
+        struct fake_field *field = fake_known_field(gpu, NVML_FIELD_POWER_INSTANT_MW, 0);
         field->type = powers[i].type;
         field->value.as_ull = powers[i].value;
         assert_int_equal(device->ops->read(device, BIT(POWER_W) | BIT(ENERGY_J), &sample, NULL),

@@ -126,9 +126,9 @@ static void what_a_device_says_of_itself_comes_before_the_table(void **state)
     assert_true(sensor.is_known);
 
     info.meters[WG_METRIC_POWER_W] = (struct wg_meter_info){.is_present = true};
-    sensor = wg__sensor_of(&info, WG_METRIC_POWER_W);
-    check_close(sensor.update_period_s, 0.02, 1e-12);
-    assert_true(sensor.is_known);
+    const struct wg_sensor listed = wg__sensor_of(&info, WG_METRIC_POWER_W);
+    check_close(listed.update_period_s, 0.02, 1e-12);
+    assert_true(listed.is_known);
 }
 
 static void an_unknown_sensor_is_assumed_and_says_so(void **state)
