@@ -122,7 +122,7 @@ static enum wg_code init_gpu(struct vgpu_gpu *gpu, const struct vgpu_model *mode
     /* The machine has idled for days before it was made: so the first tick of a counter counts as
      * much as any, no two GPUs show the same, and a client that keeps millijoules in 32 bits fails
      * here as it would there. */
-    const double age_s = VGPU_AGE_S + (double)(chance / 10000000000U % VGPU_AGE_S);
+    const double age_s = (double)VGPU_AGE_S + (double)(chance / 10000000000U % VGPU_AGE_S);
     gpu->counter_base_j = -model->idle_w * age_s;
     gpu->temperature_c = model->ambient_c + model->kelvin_per_watt * model->idle_w;
     gpu->power_w = -1.0; /* so that settling begins the first segment */

@@ -450,7 +450,7 @@ static void add_power_only(struct wg_account *account)
 bool wg__account_stands_at(const struct wg_account *account, uint64_t t_ns)
 {
     enum { PERIODS = 3 };
-    const double periods_ns = PERIODS * 1e9 * wg__account_period_s(account);
+    const double periods_ns = (double)PERIODS * 1e9 * wg__account_period_s(account);
     return account->has_counter && account->has_read && !account->is_stuck &&
            account->read_ns > t_ns && (double)(account->read_ns - t_ns) > periods_ns &&
            account->energy.count > 0 && !wg__line_reaches(&account->energy, t_ns);

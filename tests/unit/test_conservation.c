@@ -236,7 +236,7 @@ static void no_part_exceeds_what_holds_it_in_any_order_of_reads(void **state)
                                        (unsigned)(40 * wg__rng_uniform(&stage.rng)));
             atomic_store(&fake->fault, step % 30 >= 7 && step % 30 < 15 ? WG_ELOST : 0);
             nap((uint64_t)(8e6 * wg__rng_uniform(&stage.rng)));
-            move_window(&stage, (size_t)(wg__rng_uniform(&stage.rng) * WINDOWS));
+            move_window(&stage, (size_t)(wg__rng_uniform(&stage.rng) * (double)WINDOWS));
         }
         for (size_t i = 0; i < WINDOWS; i++)
             if (is_told(&stage, i))
