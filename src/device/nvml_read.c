@@ -345,9 +345,10 @@ enum wg_code wg__nvml_read(struct wg_device *device, uint32_t wanted, struct wg_
         set_time(&sample, begin_ns, wg__clock_ns());
     const bool is_failed =
         outcome.is_lost || (outcome.call != NULL && sample.present == 0 && !sample.has_throttle);
-    wg__nvml_retry_after(gpu, is_failed ? outcome.code : (int)NVML_OK);
+    const int result = is_failed ? outcome.code : NVML_OK;
+    wg__nvml_retry_after(gpu, result);
     if (is_failed)
-        return wg__nvml_fail_gpu(gpu, err, outcome.call, outcome.code);
+        return wg__nvml_fail_gpu(gpu, err, outcome.call, result);
     /* One call may give more than was wanted. */
     sample.present &= wanted;
     *out = sample;

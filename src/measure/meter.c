@@ -119,7 +119,7 @@ static void meter_free(struct wg_meter *meter)
     }
     (void)pthread_mutex_destroy(&meter->lock);
     if (meter->here)
-        (void)munmap((void *)(uintptr_t)meter->here, sizeof *meter->here);
+        (void)munmap(meter->here, sizeof *meter->here);
     wg__free(meter);
 }
 
@@ -131,7 +131,7 @@ void wg__meter_unref(struct wg_meter *meter)
 
 /* A system call in every begin and end would cost a cold cache more than all else of them, so a
  * child is known by a page that it does not inherit. Old kernels lack that: NULL. */
-static const atomic_uint *page_of_this_process(void)
+static atomic_uint *page_of_this_process(void)
 {
     const size_t size = sizeof(atomic_uint);
     const int kind = MAP_PRIVATE | MAP_ANONYMOUS;

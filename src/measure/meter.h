@@ -90,8 +90,8 @@ struct wg_track {
 
 struct wg_meter {
     atomic_size_t holds;
-    const atomic_uint *here; /* a page of one word, 1; the kernel wipes it in a forked child */
-    pid_t pid;               /* of the threads' process; used where there is no such page */
+    atomic_uint *here; /* a page of one word, 1; the kernel wipes it in a forked child */
+    pid_t pid;         /* of the threads' process; used where there is no such page */
     struct wg_machine *machine;
     uint64_t period_ns, timeout_ns;
     bool has_edges;

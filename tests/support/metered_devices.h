@@ -59,7 +59,8 @@ static inline double fake_truth_j(const struct fake_world *world, size_t i, uint
     const uint64_t cycle_ns = 2 * fake->half_ns, rest_ns = t % cycle_ns;
     const uint64_t low_ns = rest_ns < fake->half_ns ? rest_ns : fake->half_ns;
     const double cycle_j = (fake->low_w + fake->high_w) * (double)fake->half_ns * 1e-9;
-    return cycle_j * (double)(t / cycle_ns) + fake->low_w * (double)low_ns * 1e-9 +
+    const uint64_t cycles = t / cycle_ns;
+    return cycle_j * (double)cycles + fake->low_w * (double)low_ns * 1e-9 +
            fake->high_w * (double)(rest_ns - low_ns) * 1e-9;
 }
 

@@ -95,11 +95,12 @@ static inline double synthetic_tick_s(double t_s, double period_s, double phase_
     if (period_s <= 0)
         return t_s;
     double k = floor((t_s - phase_s) / period_s) + 1;
-    for (;; k--) {
-        const double tick_s = phase_s + k * period_s + jitter_s * synthetic_noise(k);
-        if (tick_s <= t_s)
-            return tick_s;
+    double tick_s = phase_s + k * period_s + jitter_s * synthetic_noise(k);
+    while (tick_s > t_s) {
+        k -= 1.0;
+        tick_s = phase_s + k * period_s + jitter_s * synthetic_noise(k);
     }
+    return tick_s;
 }
 
 static inline bool synthetic_within(double t_s, double from_s, double until_s)
