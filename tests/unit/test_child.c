@@ -206,10 +206,7 @@ static void a_signal_of_our_group_is_passed_to_a_command_that_has_left_it(void *
 
 static void write_script(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    scratch_write(path, text, strlen(text));
     assert_int_equal(chmod(path, 0755), 0);
 }
 

