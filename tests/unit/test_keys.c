@@ -50,8 +50,8 @@ static void unknown_values_have_no_key(void **state)
     assert_null(wg_knob_key(WG_KNOB_COUNT));
     assert_null(wg_knob_unit(WG_KNOB_COUNT));
     assert_null(wg_device_kind_key(WG_DEVICE_KIND_COUNT));
-    const volatile unsigned unknown = 1u << 30; /* volatile: the analyzer shall not know it */
-    assert_null(wg_throttle_text((enum wg_throttle)unknown));
+    // NOLINTNEXTLINE(*EnumCastOutOfRange): an unknown value is what is tested
+    assert_null(wg_throttle_text((enum wg_throttle)(1u << 30)));
 }
 
 static void knobs_kinds_and_reasons_have_words(void **state)
