@@ -80,7 +80,7 @@ class Commands(unittest.TestCase):
 
 class Agreement(unittest.TestCase):
     def test_manuals_and_helps_have_the_same_options(self):
-        commands = [[name] for name in re.findall(r"^  ([a-z]+) ", help_text(), flags=re.MULTILINE)]
+        commands = [[name] for name in re.findall(r"^  ([a-z]+)  ", help_text(), flags=re.MULTILINE)]
         commands[commands.index(["simulate"])] = ["simulate", "training"]
         for command in commands:
             listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", help_text(*command), flags=re.MULTILINE)
