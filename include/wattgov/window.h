@@ -87,17 +87,21 @@ enum wg_window_flag {
 struct wg_window_result {
     double energy_j; /* NAN: unknown (wg_machine_explain tells why), never 0 for what could not be
                         measured */
-    double energy_error_j; /* half width of what sampling and resolution leave open; NAN: unknown.
-                              The sensor's own gain error (about 5 %) is not in it */
+    double energy_error_j; /* half width, meant to hold the truth in 95 % of windows, of what
+                              sampling and resolution leave open; NAN: unknown. The sensor's own
+                              gain error (about 5 %) is not in it */
     double time_s;
-    double power_mean_w; /* NAN: unknown */
-    double
-        power_peak_w;   /* the largest sample; of a total: of the sum at one moment. NAN: unknown */
+    double power_mean_w; /* of the time that is known; NAN: unknown */
+    /* The largest sample within the window (a mean over the sensor's own window, so it may be below
+     * power_mean_w); of a total the largest sum at one moment. The mean where no sample fell into
+     * the window; NAN: unknown. */
+    double power_peak_w;
     double idle_share;  /* of the time, without work on the device; NAN: unknown */
     double throttled_s; /* held down by power limit or temperature; NAN: unknown */
     double coverage; /* share of the time that the samples speak for, 0..1: gaps lessen it. What a
                         sensor never sees between its windows is in energy_error_j */
-    double resolution_s; /* update period of the source; of a total the longest; NAN: unknown */
+    double resolution_s; /* update period of the source, as tracked or else as published, however
+                            often it was read; of a total the longest; NAN: unknown */
     size_t sample_count;
     uint32_t flags; /* bits of enum wg_window_flag */
     enum wg_energy_source source;

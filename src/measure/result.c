@@ -75,22 +75,6 @@ static double share(double part_s, double whole_s)
     return whole_s > 0 ? fmin(fmax(part_s / whole_s, 0), 1) : (double)NAN;
 }
 
-/* How sharp an edge is in time: in the middle of a stretch of the line, no sharper than the stretch
- * is long; near a point, as sharp as the point. */
-static double edge_resolution_s(const struct wg_mark *mark)
-{
-    if (mark->energy.stretch_ns == 0)
-        return 0;
-    const double stretch_s = (double)mark->energy.stretch_ns * 1e-9;
-    const double x = (double)(mark->t_ns - mark->energy.begin_ns) * 1e-9 / stretch_s;
-    return 4 * x * (1 - x) * stretch_s;
-}
-
-static double resolution_between(const struct wg_mark *from, const struct wg_mark *to)
-{
-    return fmax(to->period_s, fmax(edge_resolution_s(from), edge_resolution_s(to)));
-}
-
 static void fill_energy(struct wg_window_result *out, const struct wg_mark *from,
                         const struct wg_mark *to)
 {
@@ -112,7 +96,7 @@ static void fill_energy(struct wg_window_result *out, const struct wg_mark *from
     if (grown(from, to, WG_SUM_UNKNOWN_S) > 0)
         out->energy_error_j = NAN;
     out->power_mean_w = out->energy_j / fmax(out->time_s - beyond_s, 1e-9);
-    out->resolution_s = resolution_between(from, to);
+    out->resolution_s = to->period_s;
     const double counter_s = grown(from, to, WG_SUM_COUNTER_S);
     out->source = counter_s >= known_s / 2 ? WG_ENERGY_COUNTER : WG_ENERGY_POWER;
 }
@@ -181,7 +165,7 @@ void wg__result_finish(struct wg_window_result *total, double peak_w)
 {
     if (isnan(total->energy_j))
         return;
-    total->power_peak_w = fmax(peak_w, total->power_mean_w);
+    total->power_peak_w = isnan(peak_w) ? total->power_mean_w : peak_w;
     if (total->time_s < 2 * total->resolution_s)
         total->flags |= WG_WINDOW_BELOW_RESOLUTION;
 }

@@ -256,7 +256,6 @@ static void settle_for_less(struct wg_slot_link *slot, struct wg_track *track, u
 {
     struct wg_account *account = &track->account;
     const struct wg_line_point *last = wg__line_last(&account->energy);
-    const uint64_t known_ns = last ? last->t_ns : end_ns;
     if (track->is_down)
         slot->flags =
             track->is_hung ? WG_WINDOW_HUNG | WG_WINDOW_GAP : WG_WINDOW_LOST | WG_WINDOW_GAP;
@@ -265,10 +264,6 @@ static void settle_for_less(struct wg_slot_link *slot, struct wg_track *track, u
     if (!slot->has_from)
         take_early(&slot->from, track, slot->window->begin_ns);
     take_early(&slot->to, track, end_ns);
-    if (!track->is_down && known_ns < end_ns) { /* as sharp as the time that is not known yet */
-        slot->to.energy.stretch_ns = 2 * (end_ns - known_ns);
-        slot->to.energy.begin_ns = known_ns;
-    }
     if (is_open || !last)
         return;
     /* The marks of a device that is down say how long it was silent; the line must not go back. */
