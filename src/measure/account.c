@@ -235,6 +235,7 @@ static void append_bridge(struct wg_account *account, uint64_t to_ns, bool is_re
         stretch.energy_j = account->mean_w * dt;
         stretch.variance_j2 = stretch.energy_j * stretch.energy_j / 3;
     }
+    stretch.variance_j2 += account->doubt_j2;
     stretch.bend_w = sqrt(account->power.change_w2);
     const struct wg_line_point point = next_point(account, &stretch);
     wg__line_append(&account->energy, &point);
@@ -317,7 +318,10 @@ static void take_counter(struct wg_account *account, uint64_t t_ns, double half_
                        (double)(t_ns - account->first_ns + age_ns));
     }
     if (!account->is_anchored) {
+        const double doubt_j = half_ns * 1e-9 * account->mean_w;
+        account->doubt_j2 = doubt_j * doubt_j;
         anchor(account, t_ns, counter_j, 0);
+        account->doubt_j2 = 0;
         return;
     }
     const struct wg_line_point *last = wg__line_last(&account->energy);
@@ -371,22 +375,32 @@ static bool is_restarted(const struct wg_account *account, const struct wg_sampl
            risen_j > account->limit_w * (since_s + 2 * wg__account_period_s(account));
 }
 
+/* What a restarted counter shows first belongs to no known moment: it counts from its restart on,
+ * within a tick that nobody saw begin. So power bridges until it is seen to tick. */
 static void restart(struct wg_account *account, const struct wg_sample *sample)
 {
-    const double period_ns = wg__account_period_s(account) * 1e9;
     const struct wg_line_point *last = wg__line_last(&account->energy);
-    uint64_t t_ns = sample->t_ns - (uint64_t)(period_ns / 2);
-    if (last && sample->t_ns <= last->t_ns)
-        t_ns = last->t_ns; /* told while the reading was under way */
-    else if (last && t_ns <= last->t_ns)
+    const uint64_t age_ns = (uint64_t)(wg__account_period_s(account) * 0.5e9);
+    uint64_t t_ns = sample->t_ns - age_ns;
+    if (last && t_ns <= last->t_ns && sample->t_ns > last->t_ns)
         t_ns = last->t_ns + (sample->t_ns - last->t_ns) / 2;
-    append_bridge(account, t_ns, true, false);
-    const double nominal_s = account->ticks.nominal_ns * 1e-9;
-    wg__ticks_init(&account->ticks, nominal_s);
-    if (account->energy.count > 0)
-        anchor(account, t_ns, sample->values[WG_METRIC_ENERGY_J], 0);
-    else
-        account->is_anchored = false;
+    append_bridge(account, t_ns, true, false); /* nothing, when told while the read was under way */
+    wg__ticks_init(&account->ticks, account->ticks.nominal_ns * 1e-9);
+    account->is_anchored = false;
+    account->awaits_tick = true;
+    account->restart_ns = sample->t_ns;
+}
+
+/* After a restart: whether this reading, at last, follows a tick. One that never comes is stuck. */
+static bool has_awaited_tick(struct wg_account *account, const struct wg_sample *sample,
+                             bool has_changed)
+{
+    const double since_s = (double)(sample->t_ns - account->restart_ns) * 1e-9;
+    const double silent_s = account->has_power ? BRIDGE_S : SILENT_S;
+    if (!has_changed && since_s > fmax(silent_s, 3 * wg__account_period_s(account)))
+        account->is_stuck = true;
+    account->awaits_tick = !has_changed && !account->is_stuck;
+    return !account->awaits_tick;
 }
 
 static void add_counter(struct wg_account *account, const struct wg_sample *sample,
@@ -415,6 +429,8 @@ static void add_counter(struct wg_account *account, const struct wg_sample *samp
             if (account->energy.count == 0 && before_j == account->first_j)
                 anchor(account, t_ns - (uint64_t)account->ticks.period_ns, before_j, 0);
         }
+        if (account->awaits_tick && !(is_placed && has_awaited_tick(account, sample, has_changed)))
+            is_placed = false;
         if (is_placed && (!account->is_stuck || has_changed))
             take_counter(account, t_ns, half_ns, counter_j);
     }

@@ -90,6 +90,9 @@ struct wg_account {
     bool has_read;
     bool wraps;         /* a sample without it has lost a step: what it shows next starts anew */
     bool lacks_counter; /* the newest sample had none */
+    bool awaits_tick;   /* restarted: not believed until it is seen to tick */
+    uint64_t restart_ns;
+    double doubt_j2; /* of the anchor that is being set, about its moment */
     bool is_stuck;
     double mean_w; /* of the last stretch */
     /* What was told beyond the last measured point (wg__account_tell), until measurement has caught
