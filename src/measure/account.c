@@ -22,6 +22,7 @@ static const double SILENT_S = 1;       /* the same when no power tells */
 static const double CHANGE_FORGETS = 0.05;
 static const double EARLY_SHARE = 0.5; /* of the mean power, that may step in the first stretches */
 static const double BEND_FACTOR = 1.5; /* fitted to square waves, whose pulses a stretch hides */
+static const double SWING_FACTOR = 1.5; /* a reading is a mean already, and hides some */
 enum { EARLY_POINTS = 8 };
 static const int64_t SLEEP_NS = 200000000, STEP_NS = 50000000;
 
@@ -47,6 +48,9 @@ void wg__account_init(struct wg_account *account, const struct wg_device_info *i
     wg__line_init(&account->sides);
     const struct wg_sensor sensor = wg__sensor_of(info, account->power_metric);
     wg__power_line_init(&account->power, &sensor, account->gap_s);
+    account->power.step_w = meters[account->power_metric].resolution;
+    if (!account->has_counter && account->limit_w < LIMIT_ASSUMED_W && !account->power.is_averaged)
+        account->power.prior_w = EARLY_SHARE * account->limit_w / LIMIT_FACTOR;
     wg__ticks_init(&account->ticks, meters[WG_METRIC_ENERGY_J].update_period_s);
 }
 
@@ -241,6 +245,17 @@ static void append_bridge(struct wg_account *account, uint64_t to_ns, bool is_re
     wg__line_append(&account->energy, &point);
 }
 
+/* By how much the power may swing within a tick of the counter, as readings of power show it: how
+ * far they lie apart, and, since they may all meet the same state of a load that is in step with
+ * the ticks, twice how far the newest is from the mean. */
+static double hidden_w(const struct wg_account *account, double mean_w)
+{
+    if (!account->has_power || account->power.line.count == 0)
+        return 0;
+    return fmax(SWING_FACTOR * wg__power_line_range(&account->power),
+                2 * fabs(account->power.last_w - mean_w));
+}
+
 /* A stretch of the counter, and what power says of the same time. */
 static void append_counter(struct wg_account *account, uint64_t t_ns, double energy_j,
                            double half_ns)
@@ -257,9 +272,11 @@ static void append_counter(struct wg_account *account, uint64_t t_ns, double ene
     /* Ticks may hide what readings of power show: a load that changes faster than they come. */
     stretch.bend_w = sqrt(BEND_FACTOR *
                           fmax(change_w * change_w + account->change_w2, account->power.change_w2));
+    const double swing_w = hidden_w(account, mean_w);
+    stretch.bend_w = fmax(stretch.bend_w, swing_w);
     const double forgets = fmax(CHANGE_FORGETS, 1 / (double)account->energy.count);
     account->change_w2 += forgets * (change_w * change_w - account->change_w2);
-    stretch.error_j = half_ns * 1e-9 * mean_w + account->counter_step_j;
+    stretch.error_j = half_ns * 1e-9 * (mean_w + swing_w / 2) + account->counter_step_j;
     struct wg_line_point point = next_point(account, &stretch);
     double power_j, variance_j2, seen_s;
     if (account->has_power &&
@@ -458,6 +475,8 @@ static void add_power_only(struct wg_account *account)
         return;
     stretch.error_j = power->error;
     stretch.bend_w = power->bend;
+    if (!account->power.is_averaged)
+        stretch.bend_w = fmax(stretch.bend_w, wg__power_line_range(&account->power));
     stretch.is_stuck = account->is_stuck;
     const struct wg_line_point point = next_point(account, &stretch);
     wg__line_append(&account->energy, &point);

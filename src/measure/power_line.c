@@ -2,11 +2,13 @@
  *
  * Trapezium, recursion, and the variance of both.
  *
- * Variance. Between two readings dt apart the power may step at any place: for a step of size d at
- * a uniform place the trapezium is off with variance d^2 dt^2 / 12; pulses in between, which show
- * in neither reading, make it / 5 (fitted to square waves and random walks). `d` is the change
- * between the readings, and what usually changes between readings, in equal parts. A sensor that
- * sees the share s of that time leaves the rest open: factor 1 - s.
+ * Variance. A sensor that sees the share s of the time is a sample of it: each reading stands for
+ * its dt with the variance of readings, and two of them that know nothing of each other differ by
+ * twice that variance: d^2 dt^2 / 2, times 1 - s for what is seen of a whole that is finite. Where
+ * all is seen, what is left is the trapezium's: d^2 dt^2 / 5 (fitted to square waves and random
+ * walks), of the tenth by which windows and reads are out of step. `d` is the change between the
+ * readings, and what usually changes between readings, in equal parts; the first readings, from
+ * which nothing usual can be known, reckon with half of what the device may draw.
  *
  * Threads: pure, one at a time.
  */
@@ -19,7 +21,9 @@ static const double FEEDBACK = 0.5;        /* of the drift taken back within one
 static const double OPEN_MIN = 0.1;        /* windows and readings are not in step */
 static const double LEAK =
     0.1; /* of the readings themselves: what was assumed at the start fades */
+static const double PERIODS_A_GAP = 2.5; /* of regular reads */
 static const double POINTS_PER_WINDOW = 60;
+static const uint64_t SECOND_NS = 1000000000U;
 
 void wg__power_line_init(struct wg_power_line *power, const struct wg_sensor *sensor, double gap_s)
 {
@@ -86,10 +90,57 @@ static void begin_averaged(struct wg_power_line *power, uint64_t t_ns, double po
     power->plain_j = window_s * power_w / 2;
 }
 
+static void keep_range(struct wg_power_line *power, uint64_t t_ns, double power_w)
+{
+    if (power->now_from_ns == 0 || t_ns - power->now_from_ns > SECOND_NS) {
+        power->before = power->now;
+        if (power->now_from_ns == 0 || t_ns - power->now_from_ns > 2 * SECOND_NS)
+            power->before.high_w = power->before.low_w = power_w;
+        power->now.high_w = power->now.low_w = power_w;
+        power->now_from_ns = t_ns;
+    }
+    power->now.high_w = fmax(power->now.high_w, power_w);
+    power->now.low_w = fmin(power->now.low_w, power_w);
+}
+
+double wg__power_line_range(const struct wg_power_line *power)
+{
+    return fmax(power->now.high_w, power->before.high_w) -
+           fmin(power->now.low_w, power->before.low_w);
+}
+
+double wg__power_line_blind_w(const struct wg_power_line *power)
+{
+    const double range_w = wg__power_line_range(power);
+    const double unseen_s =
+        power->sensor.update_period_s - fmax(power->sensor.averaging_window_s, 0);
+    if (power->is_averaged || unseen_s <= 0 || range_w <= 0)
+        return 0;
+    /* Each rise and fall may lie within the time between two windows of the sensor, always on the
+     * same side. The mean square of changes between regular readings tells how often they come. */
+    const double changes = fmin(1, 2 * power->change_w2 / (range_w * range_w));
+    const double period_s = power->gap_s / PERIODS_A_GAP;
+    return range_w * changes * fmin(1, unseen_s / period_s);
+}
+
+/* What may change between readings by all that is known, squared. */
+static double usual_change_w2(const struct wg_power_line *power)
+{
+    const double count = (double)power->line.count;
+    return power->change_w2 + 2 * power->prior_w * power->prior_w / (count * (count + 1));
+}
+
+static double variance_of(const struct wg_power_line *power, double change_w2, double dt)
+{
+    const double unseen = power->is_averaged ? 0 : 1 - seen_share(power, dt);
+    return change_w2 * dt * dt * fmax(unseen / 2, OPEN_MIN / 5);
+}
+
 void wg__power_line_add(struct wg_power_line *power, uint64_t t_ns, double power_w)
 {
     const struct wg_line_point *last = wg__line_last(&power->line);
     const uint64_t at_ns = t_ns > power->delay_ns ? t_ns - power->delay_ns : 0;
+    keep_range(power, t_ns, power_w);
     if (!last) {
         power->last_w = power_w;
         if (power->is_averaged)
@@ -106,7 +157,7 @@ void wg__power_line_add(struct wg_power_line *power, uint64_t t_ns, double power
     struct wg_line_point point = *last;
     point.t_ns = at_ns;
     const double change = power_w - power->last_w;
-    const double before_w2 = power->change_w2;
+    const double before_w2 = usual_change_w2(power);
     /* Readings close together (at an edge) change less, and say nothing of the usual distance. */
     if (dt <= power->gap_s && dt >= power->gap_s / 5)
         power->change_w2 += fmax(CHANGE_FORGETS, 1 / (double)power->line.count) *
@@ -123,8 +174,7 @@ void wg__power_line_add(struct wg_power_line *power, uint64_t t_ns, double power
     } else {
         point.sums[WG_POWER_ENERGY] += 0.5 * (power_w + power->last_w) * dt;
     }
-    const double open = fmax(1 - (power->is_averaged ? 1 : seen_share(power, dt)), OPEN_MIN);
-    double variance = open * 0.5 * (change * change + before_w2) * dt * dt / 5;
+    double variance = variance_of(power, 0.5 * (change * change + before_w2), dt);
     if (dt <= power->gap_s) {
         point.sums[WG_POWER_SEEN] += dt;
     } else {

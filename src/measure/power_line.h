@@ -37,12 +37,26 @@ struct wg_power_line {
     double last_w;     /* the reading of the last point */
     double plain_j;    /* integral of the readings themselves (is_averaged) */
     double change_w2;  /* running mean square of the change between readings */
+    double prior_w;    /* change to reckon with before there are readings; 0: none */
+    double step_w;     /* resolution of a reading */
+    /* The highest and lowest of this second and of the one before. */
+    struct {
+        double high_w, low_w;
+    } now, before;
+    uint64_t now_from_ns;
 };
 
 void wg__power_line_init(struct wg_power_line *power, const struct wg_sensor *sensor, double gap_s);
 
 /* A reading. One that is not newer than the last adds nothing. */
 void wg__power_line_add(struct wg_power_line *power, uint64_t t_ns, double power_w);
+
+/* How widely the readings of the last one or two seconds differ; 0: none yet. */
+double wg__power_line_range(const struct wg_power_line *power);
+
+/* What a load that is in step with the sensor hides from every reading, however many and whenever:
+ * a bound on the error of the mean power. */
+double wg__power_line_blind_w(const struct wg_power_line *power);
 
 /* Energy and variance between two moments, the ends extended by the nearest reading where the line
  * does not reach; false: no reading yet. `seen_s_out` is what readings stand for. */

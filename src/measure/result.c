@@ -14,6 +14,7 @@
 
 static const double Z95 = 1.96;
 static const double DISAGREES_SHARE = 0.10, DISAGREES_S = 5;
+static const double STEP_ASSUMED = 1e-3; /* of a reading whose resolution is unknown */
 static const double COVERED_ALL = 0.9999;
 
 void wg__mark_take(struct wg_mark *mark, const struct wg_account *account, uint64_t t_ns)
@@ -21,6 +22,8 @@ void wg__mark_take(struct wg_mark *mark, const struct wg_account *account, uint6
     *mark = (struct wg_mark){.t_ns = t_ns};
     mark->period_s = wg__account_period_s(account);
     mark->power_w = account->power_now_w;
+    mark->blind_w = wg__power_line_blind_w(&account->power);
+    mark->step_w = account->power.step_w;
     mark->has_energy = account->energy.count > 0;
     if (mark->has_energy)
         wg__line_at(&account->energy, t_ns, &mark->energy);
@@ -75,6 +78,12 @@ static double share(double part_s, double whole_s)
     return whole_s > 0 ? fmin(fmax(part_s / whole_s, 0), 1) : (double)NAN;
 }
 
+/* A steady reading is off by up to a step of its meter, for as long as it is steady. */
+static double step_of(const struct wg_mark *mark, double power_w)
+{
+    return mark->step_w > 0 ? mark->step_w : STEP_ASSUMED * power_w;
+}
+
 static void fill_energy(struct wg_window_result *out, const struct wg_mark *from,
                         const struct wg_mark *to)
 {
@@ -93,6 +102,9 @@ static void fill_energy(struct wg_window_result *out, const struct wg_mark *from
     const double beyond_j = beyond_s * fmax(known_w, isnan(to->power_w) ? 0 : to->power_w);
     out->energy_error_j = sqrt(Z95 * Z95 * variance_j2 + from->energy.error * from->energy.error +
                                to->energy.error * to->energy.error + beyond_j * beyond_j);
+    const double power_s = grown(from, to, WG_SUM_POWER_S);
+    out->energy_error_j += power_s * to->blind_w; /* the same for all of the time: no mean helps */
+    out->energy_error_j = fmax(out->energy_error_j, power_s * step_of(to, known_w));
     if (grown(from, to, WG_SUM_UNKNOWN_S) > 0)
         out->energy_error_j = NAN;
     out->power_mean_w = out->energy_j / fmax(out->time_s - beyond_s, 1e-9);

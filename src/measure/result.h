@@ -17,6 +17,8 @@ struct wg_mark {
     struct wg_line_moment energy, sides;
     double period_s; /* of the meter behind it; NAN: none */
     double power_w;  /* about then; NAN: unknown */
+    double blind_w;  /* by how much power may be off at that, for good */
+    double step_w;   /* resolution of a reading of power; 0: unknown */
 };
 
 /* The sums at `t_ns`, as far as they are known by now. */

@@ -25,6 +25,7 @@ void wg__schedule_init(struct wg_schedule *schedule, uint64_t period_ns, bool ha
         .edges_left = EDGES_A_SECOND,
         .edges_ns = now_ns,
     };
+    wg__rng_init(&schedule->rng, now_ns);
 }
 
 static double edges_left(const struct wg_schedule *schedule, uint64_t now_ns)
@@ -51,10 +52,34 @@ static uint64_t before(const struct wg_ticks *ticks, uint64_t tick_ns, double ha
     return tick_ns - (uint64_t)(half_ns + WG_TICKS_STRAY * ticks->period_ns) - MARGIN_NS / 2;
 }
 
+/* Whether power alone speaks, of less than all the time between regular reads. */
+static bool wants_jitter(const struct wg_schedule *schedule, const struct wg_account *account)
+{
+    const struct wg_sensor *sensor = &account->power.sensor;
+    const double period_s = (double)schedule->period_ns * 1e-9;
+    return account->has_power && (!account->has_counter || account->is_stuck) &&
+           sensor->averaging_window_s < period_s && sensor->update_period_s < period_s;
+}
+
+static int64_t off_grid_ns(const struct wg_schedule *schedule)
+{
+    return schedule->is_jittered ? (int64_t)(schedule->place * (double)schedule->period_ns) : 0;
+}
+
+/* At a random place of its period of the grid, and no two reads of the same reading. */
+static uint64_t jittered(const struct wg_schedule *schedule, const struct wg_account *account)
+{
+    const uint64_t t_ns = schedule->regular_ns + (uint64_t)off_grid_ns(schedule);
+    const double sensor_ns = account->power.sensor.update_period_s * 1e9;
+    return later(t_ns, schedule->last_regular_ns + (uint64_t)sensor_ns);
+}
+
 /* The regular read, just behind the tick that is nearest to its time. */
 static uint64_t next_regular(const struct wg_schedule *schedule, const struct wg_account *account)
 {
     const struct wg_ticks *ticks = &account->ticks;
+    if (schedule->is_jittered)
+        return jittered(schedule, account);
     if (ticks->state != WG_TICKS_LOCKED || !account->has_counter ||
         ticks->period_ns > 1.5 * (double)schedule->period_ns)
         return schedule->regular_ns;
@@ -127,10 +152,11 @@ static uint64_t next_for_edge(const struct wg_schedule *schedule, const struct w
     return later(sure_ns, now_ns);
 }
 
-uint64_t wg__schedule_next(const struct wg_schedule *schedule, const struct wg_account *account,
+uint64_t wg__schedule_next(struct wg_schedule *schedule, const struct wg_account *account,
                            uint64_t edge_ns, uint64_t now_ns, enum wg_read_purpose *purpose_out)
 {
     *purpose_out = WG_READ_REGULAR;
+    schedule->is_jittered = wants_jitter(schedule, account);
     if (schedule->last_ns == 0)
         return now_ns;
     const uint64_t regular_ns = next_regular(schedule, account);
@@ -188,7 +214,8 @@ void wg__schedule_done(struct wg_schedule *schedule, uint64_t t_ns, enum wg_read
     schedule->last_regular_ns = t_ns;
     /* The next place of the grid; those that a late read has missed are gone. A read that came a
      * little early (moved to a tick) took its place too. */
-    const uint64_t done_ns = t_ns + schedule->period_ns / 2;
+    const uint64_t done_ns = t_ns - (uint64_t)off_grid_ns(schedule) + schedule->period_ns / 2;
+    schedule->place = wg__rng_uniform(&schedule->rng) - 0.5;
     if (done_ns >= schedule->regular_ns) {
         const uint64_t behind_ns = done_ns - schedule->regular_ns;
         schedule->regular_ns += (behind_ns / schedule->period_ns + 1) * schedule->period_ns;

@@ -3,7 +3,10 @@
  * When a device is read next: as rarely as the accuracy allows, since each read costs the workload.
  *
  *     regular   one read a period, moved to just behind a tick of the counter, where what it says
- *               is freshest; a late one is skipped, never made up for
+ *               is freshest; a late one is skipped, never made up for. A sensor of power that sees
+ *               only a part of the time is read at a random place of each period instead: a load
+ *               that keeps time itself (one batch each 100 ms) would else always be met in the same
+ *               state
  *     search    while the ticks are unknown (ticks.h): some 20 reads, once
  *     cut       a read at the middle of where the next tick may be, or just before it: a few when
  *               the meter starts, then one a second
@@ -18,6 +21,7 @@
 #ifndef WG_MEASURE_SCHEDULE_H
 #define WG_MEASURE_SCHEDULE_H
 
+#include "base/rng.h"
 #include "measure/account.h"
 
 enum wg_read_purpose {
@@ -31,6 +35,9 @@ struct wg_schedule {
     uint64_t period_ns;
     bool has_edges;      /* reads for edges are allowed */
     uint64_t regular_ns; /* the next regular read, before it is moved to a tick */
+    struct wg_rng rng;   /* for its place within the period; seeded with the time of the start */
+    double place;        /* of the next one, -0.5 to 0.5 of a period off the grid */
+    bool is_jittered;    /* such places are used */
     uint64_t slow_ns;    /* from here on a read asks for everything */
     uint64_t last_ns;    /* of the last read; 0: none yet */
     uint64_t last_regular_ns;
@@ -43,7 +50,7 @@ void wg__schedule_init(struct wg_schedule *schedule, uint64_t period_ns, bool ha
 
 /* The time of the next read, at least `now_ns`. `edge_ns`: the oldest edge that waits for the
  * energy to be known there; 0: none. */
-uint64_t wg__schedule_next(const struct wg_schedule *schedule, const struct wg_account *account,
+uint64_t wg__schedule_next(struct wg_schedule *schedule, const struct wg_account *account,
                            uint64_t edge_ns, uint64_t now_ns, enum wg_read_purpose *purpose_out);
 
 /* Whether the read at `now_ns` asks for everything, else only for power, energy and throttling. */

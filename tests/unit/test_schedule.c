@@ -9,11 +9,12 @@
 static const uint64_t START_NS = 7000000000000U;
 static const uint64_t PERIOD_NS = 100000000U;
 
-/* A device with power of the moment only: nothing but the grid and edges. */
+/* A device whose power misses no time: nothing but the grid and edges. */
 static void account_init(struct wg_account *account)
 {
-    const struct wg_device_info info = {
-        .meters[WG_METRIC_POWER_W] = {.is_present = true, .update_period_s = 0.001}};
+    const struct wg_device_info info = {.meters[WG_METRIC_POWER_W] = {.is_present = true,
+                                                                      .update_period_s = 0.001,
+                                                                      .averaging_window_s = 0.1}};
     wg__account_init(account, &info, PERIOD_NS);
 }
 
@@ -34,6 +35,33 @@ static void keeps_to_the_grid_without_drift(void **state)
         now_ns += 1000 * (i % 900); /* woken late, always by another amount */
         wg__schedule_done(&schedule, now_ns, WG_READ_REGULAR, false);
     }
+}
+
+/* A load that keeps time must not always be met in the same state. */
+static void a_sensor_that_misses_time_is_read_at_a_random_place_of_each_period(void **state)
+{
+    (void)state;
+    const struct wg_device_info info = {.meters[WG_METRIC_POWER_W] = {.is_present = true,
+                                                                      .update_period_s = 0.02,
+                                                                      .averaging_window_s = 0.01}};
+    wg__account_init(&account, &info, PERIOD_NS);
+    struct wg_schedule schedule;
+    wg__schedule_init(&schedule, PERIOD_NS, true, START_NS);
+    enum { READS = 1000, QUARTERS = 4 };
+    unsigned quarters[QUARTERS] = {0};
+    uint64_t now_ns = START_NS;
+    for (uint64_t i = 0; i < READS; i++) {
+        enum wg_read_purpose purpose;
+        const uint64_t before_ns = now_ns;
+        now_ns = wg__schedule_next(&schedule, &account, 0, now_ns, &purpose);
+        assert_true(i == 0 || now_ns >= before_ns + 20000000);
+        quarters[(now_ns - START_NS) % PERIOD_NS * QUARTERS / PERIOD_NS]++;
+        wg__schedule_done(&schedule, now_ns, WG_READ_REGULAR, false);
+    }
+    for (unsigned i = 0; i < QUARTERS; i++)
+        assert_true(quarters[i] > READS / 5 && quarters[i] < READS * 3 / 10);
+    /* The mean period is that of the grid: nothing is lost or added. */
+    check_close((double)(now_ns - START_NS), (READS - 1) * (double)PERIOD_NS, 0.002);
 }
 
 static void does_not_catch_up_after_a_stall(void **state)
@@ -109,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_to_the_grid_without_drift),
+        cmocka_unit_test(a_sensor_that_misses_time_is_read_at_a_random_place_of_each_period),
         cmocka_unit_test(does_not_catch_up_after_a_stall),
         cmocka_unit_test(asks_for_everything_once_a_second),
         cmocka_unit_test(an_edge_is_read_at_once_until_its_budget_is_spent),
