@@ -408,16 +408,19 @@ static void restart(struct wg_account *account, const struct wg_sample *sample)
     account->restart_ns = sample->t_ns;
 }
 
-/* After a restart: whether this reading, at last, follows a tick. One that never comes is stuck. */
-static bool has_awaited_tick(struct wg_account *account, const struct wg_sample *sample,
-                             bool has_changed)
+/* Whether a reading is used. One that is stuck, or has restarted, must tick first; one that has
+ * restarted and never ticks is stuck. */
+static bool is_believed(struct wg_account *account, const struct wg_sample *sample,
+                        bool has_changed)
 {
+    if (!account->awaits_tick)
+        return !account->is_stuck || has_changed;
     const double since_s = (double)(sample->t_ns - account->restart_ns) * 1e-9;
     const double silent_s = account->has_power ? BRIDGE_S : SILENT_S;
     if (!has_changed && since_s > fmax(silent_s, 3 * wg__account_period_s(account)))
         account->is_stuck = true;
     account->awaits_tick = !has_changed && !account->is_stuck;
-    return !account->awaits_tick;
+    return has_changed;
 }
 
 static void add_counter(struct wg_account *account, const struct wg_sample *sample,
@@ -446,9 +449,7 @@ static void add_counter(struct wg_account *account, const struct wg_sample *samp
             if (account->energy.count == 0 && before_j == account->first_j)
                 anchor(account, t_ns - (uint64_t)account->ticks.period_ns, before_j, 0);
         }
-        if (account->awaits_tick && !(is_placed && has_awaited_tick(account, sample, has_changed)))
-            is_placed = false;
-        if (is_placed && (!account->is_stuck || has_changed))
+        if (is_placed && is_believed(account, sample, has_changed))
             take_counter(account, t_ns, half_ns, counter_j);
     }
     if (!had_read) {
