@@ -65,10 +65,11 @@ static struct synthetic *periodic_new(const struct kind *kind, double period_ms,
 static double periodic_covered(const struct kind *kind, double period_ms, double *bias_out)
 {
     enum { WINDOWS = 40, SEEDS = 5 };
+    const double all = (double)WINDOWS * (double)SEEDS;
     double covered = 0, bias = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct synthetic *device = periodic_new(kind, period_ms, seed);
-        device->sensor_phase_s += kind->sensor_s / SEEDS * (double)seed;
+        device->sensor_phase_s += kind->sensor_s / (double)SEEDS * (double)seed;
         device->counter_phase_s += 0.0231 * (double)seed;
         synthetic_start(device);
         struct synthetic_window windows[WINDOWS] = {0};
@@ -85,8 +86,8 @@ static double periodic_covered(const struct kind *kind, double period_ms, double
         }
         free(device);
     }
-    *bias_out = bias / WINDOWS / SEEDS;
-    return covered / WINDOWS / SEEDS;
+    *bias_out = bias / all;
+    return covered / all;
 }
 
 /* Regular reads lock onto regular loads: 32 or 535 J +- 0 where 279 J were drawn. */
