@@ -126,7 +126,8 @@ class _Native:
 
     def why_none(self) -> str:
         """Why there is nothing to measure at all."""
-        trouble = [f"{one.name}: {one.text}" for one in self.backends if one.device_count == 0]
+        trouble = [f"{one.name}: {one.text}" + (f" ({one.remedy})" if one.remedy else "")
+                   for one in self.backends if one.device_count == 0]
         return "no device; " + "; ".join(trouble)
 
 
