@@ -96,8 +96,9 @@ struct wg_meter {
     uint64_t period_ns, timeout_ns;
     bool has_edges;
     atomic_bool is_closed;
-    atomic_uint_fast64_t last_edge_ns; /* a window began or ended */
-    _Atomic(uint32_t) rings;           /* the bell */
+    atomic_uint_fast64_t last_edge_ns;  /* a window began or ended */
+    atomic_uint_fast64_t next_watch_ns; /* when to look for hung tracks again */
+    _Atomic(uint32_t) rings;            /* the bell */
     atomic_uint sleepers;
     pthread_mutex_t lock;
     struct wg_window *newest; /* of the windows not freed yet */

@@ -25,7 +25,7 @@ static const uint64_t SECOND_NS = 1000000000U;
 static const uint64_t BACKOFF_MAX_NS = 30000000000U;
 static const uint64_t LONGEST_WAIT_NS = 50000000; /* between two looks at a call that may hang */
 static const uint64_t LIVELY_NS = 3000000000U;    /* after an edge, others are expected */
-enum { FAILURES_DOWN = 2, WAKES = 2 };
+enum { FAILURES_DOWN = 2, WAKES = 2, WATCHES = 10 /* in a timeout */ };
 
 static struct timespec timespec_of(uint64_t t_ns)
 {
@@ -249,10 +249,15 @@ void wg__track_wait(struct wg_track *track, uint64_t until_ns)
 
 /* -- The thread ------------------------------------------------------------------------------- */
 
-/* Looks after the others: a track whose call hangs cannot do so itself. */
+/* Looks after the others: a track whose call hangs cannot do so itself. One track at a time, and
+ * some times a timeout: each looking at all at each read would be the square of their number. */
 static void watch_others(struct wg_track *track, uint64_t now_ns)
 {
     struct wg_meter *meter = track->meter;
+    uint64_t due_ns = atomic_load(&meter->next_watch_ns);
+    if (now_ns < due_ns || !atomic_compare_exchange_strong(&meter->next_watch_ns, &due_ns,
+                                                           now_ns + meter->timeout_ns / WATCHES))
+        return;
     for (size_t i = 0; i < meter->track_count; i++)
         if (&meter->tracks[i] != track)
             (void)wg__track_check_hung(&meter->tracks[i], now_ns);
