@@ -71,8 +71,8 @@ static const struct wg_option options[] = {
 
 static const struct wg_option_set set = {
     .command = "wattgov-vgpu fault",
-    .summary = "Makes a running virtual machine fail: wattgov-vgpu fault KIND [OPTION]..., or "
-               "wattgov-vgpu fault clear.",
+    .word = "KIND|clear",
+    .summary = "Makes a running virtual machine fail, or well again.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog = "kinds:\n"

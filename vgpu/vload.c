@@ -134,9 +134,9 @@ static const struct wg_option options[] = {
 
 static const struct wg_option_set set = {
     .command = "wattgov-vload",
-    .summary =
-        "Runs a measured training job on a virtual GPU, at the speed that its power limit and "
-        "clocks allow: wattgov-vload JOB --gpu V100 --batch-size N.",
+    .word = "JOB",
+    .summary = "Runs a measured training job on a virtual GPU, at the speed that its power limit "
+               "and clocks allow.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog = "lines:\n"

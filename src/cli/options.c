@@ -534,6 +534,8 @@ static void append_option(const struct wg_option *option, const void *values, st
 void wg__options_help(const struct wg_option_set *set, const void *values, struct wg_buffer *out)
 {
     wg__buffer_printf(out, "usage: %s", set->command);
+    if (set->word != NULL)
+        wg__buffer_printf(out, " %s", set->word);
     for (size_t i = 0; i < set->count; i++)
         if (set->options[i].is_required)
             wg__buffer_printf(out, " --%s %s", set->options[i].name, set->options[i].value);

@@ -108,6 +108,8 @@ struct wg_option {
 
 struct wg_option_set {
     const char *command; /* the whole of it: "wattgov simulate training" */
+    const char *word; /* for the help: the word before the options ("JOB"), which the command takes
+                         from argv itself; NULL: none */
     const char *summary; /* one or more sentences below the usage line */
     const struct wg_option *options;
     size_t count;

@@ -34,6 +34,10 @@ class Run(Case):
         self.expect_usage(self.vgpu("runn"), "did you mean 'run'?")
         self.expect_usage(self.vgpu("run", *["--machine", "8xh100"] * 9, "--", "true"), "72 GPUs are more than the 64")
 
+    def test_usage_lines_name_the_word_before_the_options(self):
+        self.assertRegex(self.vgpu("fault", "--help").stdout, r"^usage: wattgov-vgpu fault KIND\|clear \[OPTION\]")
+        self.assertRegex(self.vgpu("--help", program="wattgov-vload").stdout, r"^usage: wattgov-vload JOB --gpu NAME ")
+
     def test_a_wrong_machine_file_is_told_with_line_and_column(self):
         path = os.path.join(self.folder, "mine.yaml")
         with open(path, "w", encoding="utf-8") as file:
