@@ -181,8 +181,7 @@ static void write_json(struct wg_buffer *out, struct vgpu_machine *machine, cons
     wg__json_member_string(&json, "driver", machine->driver);
     wg__json_member_string(&json, "nvml_version", machine->nvml_version);
     wg__json_member_uint(&json, "cuda_version", (uint64_t)machine->cuda_version);
-    wg__json_key(&json, "anyone_may_set");
-    wg__json_bool(&json, machine->anyone_may_set);
+    wg__json_member_bool(&json, "anyone_may_set", machine->anyone_may_set);
     wg__json_member_double(&json, "age_s", (double)(wg__clock_ns() - machine->created_ns) * 1e-9);
     wg__json_key(&json, "gpus");
     wg__json_array(&json);

@@ -174,6 +174,12 @@ void wg__json_member_uint(struct wg_json *json, const char *key, uint64_t value)
     wg__json_uint(json, value);
 }
 
+void wg__json_member_bool(struct wg_json *json, const char *key, bool value)
+{
+    wg__json_key(json, key);
+    wg__json_bool(json, value);
+}
+
 void wg__json_member_doubles(struct wg_json *json, const char *key, const double *values,
                              size_t count)
 {

@@ -43,6 +43,7 @@ void wg__json_null(struct wg_json *json);
 void wg__json_member_string(struct wg_json *json, const char *key, const char *text);
 void wg__json_member_double(struct wg_json *json, const char *key, double value);
 void wg__json_member_uint(struct wg_json *json, const char *key, uint64_t value);
+void wg__json_member_bool(struct wg_json *json, const char *key, bool value);
 void wg__json_member_doubles(struct wg_json *json, const char *key, const double *values,
                              size_t count);
 

@@ -10,17 +10,12 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "device/sample.h"
 
 /* 0 stands for "unknown" in the interface. */
 static double known(double value)
 {
     return value > 0 ? value : (double)NAN;
-}
-
-static void member_bool(struct wg_json *json, const char *key, bool value)
-{
-    wg__json_key(json, key);
-    wg__json_bool(json, value);
 }
 
 static void write_meters(struct wg_json *json, const struct wg_device_info *info,
@@ -30,10 +25,10 @@ static void write_meters(struct wg_json *json, const struct wg_device_info *info
     wg__json_object(json);
     for (int i = 0; i < WG_METRIC_COUNT; i++) {
         const struct wg_meter_info *meter = &info->meters[i];
-        const bool has_value = (sample->present >> i & 1u) != 0;
+        const bool has_value = wg__sample_has(sample, (enum wg_metric)i);
         wg__json_key(json, wg_metric_key((enum wg_metric)i));
         wg__json_object(json);
-        member_bool(json, "present", meter->is_present);
+        wg__json_member_bool(json, "present", meter->is_present);
         wg__json_member_double(json, "value", has_value ? sample->values[i] : (double)NAN);
         wg__json_member_string(json, "source", meter->source);
         wg__json_member_double(json, "resolution", known(meter->resolution));
@@ -55,8 +50,8 @@ static void write_knobs(struct wg_json *json, const struct wg_device_info *info)
         const bool is_there = knob->is_present;
         wg__json_key(json, wg_knob_key((enum wg_knob)i));
         wg__json_object(json);
-        member_bool(json, "present", is_there);
-        member_bool(json, "writable", is_there && knob->is_writable);
+        wg__json_member_bool(json, "present", is_there);
+        wg__json_member_bool(json, "writable", is_there && knob->is_writable);
         wg__json_member_double(json, "min", is_there ? knob->min : (double)NAN);
         wg__json_member_double(json, "max", is_there ? knob->max : (double)NAN);
         wg__json_member_double(json, "step", is_there ? known(knob->step) : (double)NAN);
@@ -136,11 +131,11 @@ static void write_identity(struct wg_json *json, const struct wg_device_info *in
         wg__json_uint(json, info->memory_bytes);
     else
         wg__json_null(json);
-    member_bool(json, "counts_in_total", info->counts_in_total);
-    member_bool(json, "persistent", info->is_persistent);
+    wg__json_member_bool(json, "counts_in_total", info->counts_in_total);
+    wg__json_member_bool(json, "persistent", info->is_persistent);
     wg__json_key(json, "mig");
     wg__json_object(json);
-    member_bool(json, "enabled", info->is_mig);
+    wg__json_member_bool(json, "enabled", info->is_mig);
     wg__json_key(json, "instances");
     wg__json_array(json);
     for (size_t i = 0; i < info->mig_count; i++)

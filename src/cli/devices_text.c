@@ -21,6 +21,7 @@
 #include "cli/markup.h"
 #include "cli/quantity.h"
 #include "cli/table.h"
+#include "device/sample.h"
 
 enum { LINE_COLUMNS = 98 };
 
@@ -107,7 +108,7 @@ static void add_meter(struct wg_table *table, enum wg_metric metric,
                       const struct wg_meter_info *meter, const struct wg_sample *sample)
 {
     char value[WG_QUANTITY_TEXT_SIZE], step[WG_QUANTITY_TEXT_SIZE];
-    const bool has_value = (sample->present >> metric & 1u) != 0;
+    const bool has_value = wg__sample_has(sample, metric);
     wg__metric_text(value, metric, has_value ? sample->values[metric] : (double)NAN);
     wg__metric_step_text(step, metric, meter->resolution);
     wg__table_cell(table, "%s", wg_metric_key(metric));

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "device/sample.h"
 
 static enum wg_code fail_write(struct wg_measure_csv *csv, struct wg_error *err)
 {
@@ -95,7 +96,7 @@ void wg__measure_csv_add(struct wg_measure_csv *csv, size_t run, size_t device, 
     append_label(out, label);
     for (int i = 0; i < WG_METRIC_COUNT; i++) {
         char text[WG_DOUBLE_TEXT_SIZE] = "";
-        if ((sample->present >> i & 1u) != 0)
+        if (wg__sample_has(sample, (enum wg_metric)i))
             wg__format_double(text, without_noise(sample->values[i]));
         wg__buffer_printf(out, ",%s", text);
     }

@@ -48,8 +48,7 @@ static void write_device(struct wg_json *json, const struct wg_measure_report *r
     wg__json_member_string(json, "id", info->id);
     wg__json_member_string(json, "kind", wg_device_kind_key(info->kind));
     wg__json_member_string(json, "name", info->name);
-    wg__json_key(json, "counts_in_total");
-    wg__json_bool(json, info->counts_in_total);
+    wg__json_member_bool(json, "counts_in_total", info->counts_in_total);
     write_result(json, result);
     wg__json_member_string(json, "trouble", report->troubles[device]);
     wg__json_close(json);

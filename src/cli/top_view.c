@@ -11,6 +11,7 @@
 
 #include "cli/duration.h"
 #include "cli/quantity.h"
+#include "device/sample.h"
 
 enum {
     HEADER_ROWS = 2, /* the line of time, and the titles */
@@ -122,7 +123,7 @@ static void put_cell(struct wg_top_frame *frame, const struct layout *layout, un
 
 static double value_of(const struct wg_sample *sample, enum wg_metric metric)
 {
-    return (sample->present >> metric & 1u) != 0 ? sample->values[metric] : (double)NAN;
+    return wg__sample_has(sample, metric) ? sample->values[metric] : (double)NAN;
 }
 
 /* The limit that holds, or else the one that was asked for. */

@@ -35,6 +35,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "device/sample.h" // IWYU pragma: export
 #include "wattgov/device.h"
 
 struct wg_selection;
@@ -128,17 +129,5 @@ extern const struct wg_backend wg__backend_intel;  /* intel.c */
 extern const struct wg_backend wg__backend_jetson; /* jetson.c */
 extern const struct wg_backend wg__backend_rapl;   /* rapl.c */
 extern const struct wg_backend wg__backend_replay; /* replay.c; the only one with replay_path */
-
-/* Sets a metric of a sample. */
-static inline void wg__sample_set(struct wg_sample *sample, enum wg_metric metric, double value)
-{
-    sample->values[metric] = value;
-    sample->present |= 1u << metric;
-}
-
-static inline bool wg__sample_has(const struct wg_sample *sample, enum wg_metric metric)
-{
-    return (sample->present >> metric & 1u) != 0;
-}
 
 #endif

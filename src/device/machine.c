@@ -125,11 +125,6 @@ uint64_t wg__machine_call_timeout_ns(const struct wg_machine *machine)
     return machine->call_timeout_ns;
 }
 
-unsigned wg__machine_generation(const struct wg_machine *machine)
-{
-    return atomic_load(&machine->generation);
-}
-
 bool wg__machine_is_quiescent(const struct wg_machine *machine)
 {
     return atomic_load(&machine->is_quiescent);

@@ -39,8 +39,6 @@ void wg__device_abandon(struct wg_device *device, uint64_t waited_ns, struct wg_
 /* Call timeout of the machine, in nanoseconds. */
 uint64_t wg__machine_call_timeout_ns(const struct wg_machine *machine);
 
-/* A number that changes with each quiesce and resume. */
-unsigned wg__machine_generation(const struct wg_machine *machine);
 bool wg__machine_is_quiescent(const struct wg_machine *machine);
 
 /* A hold on the machine's memory, for a call that may outlive it. The last one frees. */

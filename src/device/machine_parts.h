@@ -37,7 +37,6 @@ struct wg_machine {
     atomic_uint refs;
     _Atomic pid_t pid; /* of the process in which locks and turns mean something */
     atomic_bool is_quiescent;
-    atomic_uint generation;
     pthread_mutex_t lock;  /* one quiesce or resume at a time; guards the arena after open */
     struct wg_arena arena; /* texts, published infos */
     uint64_t call_timeout_ns;

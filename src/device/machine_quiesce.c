@@ -63,8 +63,7 @@ enum wg_code wg_machine_quiesce(struct wg_machine *machine, struct wg_error *err
     wg__machine_forget_parent(machine);
     (void)pthread_mutex_lock(&machine->lock);
     struct failures failures = {.machine = machine};
-    if (!atomic_exchange(&machine->is_quiescent, true))
-        (void)atomic_fetch_add(&machine->generation, 1);
+    atomic_store(&machine->is_quiescent, true);
     /* Also when it is quiescent already: a device that hung the first time may answer by now. */
     wg__machine_run_batch(
         machine,
@@ -101,7 +100,6 @@ enum wg_code wg_machine_resume(struct wg_machine *machine, struct wg_error *err)
         wg__machine_run_batch(
             machine,
             &(struct wg_batch){.kind = WG_JOB_REOPEN, .end = end_reopen, .context = &failures});
-        (void)atomic_fetch_add(&machine->generation, 1);
         atomic_store(&machine->is_quiescent, false);
         code = fail_all(&failures, "resume", err);
     }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "device/sample.h"
 #include "wattgov/version.h"
 
 struct wg_recorder {
@@ -74,16 +75,10 @@ static enum wg_code end_line(struct wg_recorder *recorder, struct wg_json *json,
 /* -- What a machine is --------------------------------------------------------------------------
  */
 
-static void member_bool(struct wg_json *json, const char *key, bool value)
-{
-    wg__json_key(json, key);
-    wg__json_bool(json, value);
-}
-
 static void write_meter(struct wg_json *json, const struct wg_meter_info *meter)
 {
     wg__json_object(json);
-    member_bool(json, "present", meter->is_present);
+    wg__json_member_bool(json, "present", meter->is_present);
     wg__json_member_string(json, "source", meter->source);
     if (meter->is_present) {
         wg__json_member_double(json, "resolution", meter->resolution);
@@ -99,8 +94,8 @@ static void write_meter(struct wg_json *json, const struct wg_meter_info *meter)
 static void write_knob(struct wg_json *json, const struct wg_knob_info *knob, const char *unit)
 {
     wg__json_object(json);
-    member_bool(json, "present", knob->is_present);
-    member_bool(json, "writable", knob->is_writable);
+    wg__json_member_bool(json, "present", knob->is_present);
+    wg__json_member_bool(json, "writable", knob->is_writable);
     wg__json_member_string(json, "unit", unit);
     wg__json_member_string(json, "source", knob->source);
     if (knob->is_present) {
@@ -135,9 +130,9 @@ static void write_identity(struct wg_json *json, const struct wg_device_info *in
     else
         wg__json_uint(json, info->numa_node);
     wg__json_member_uint(json, "memory_bytes", info->memory_bytes);
-    member_bool(json, "counts_in_total", info->counts_in_total);
-    member_bool(json, "is_mig", info->is_mig);
-    member_bool(json, "is_persistent", info->is_persistent);
+    wg__json_member_bool(json, "counts_in_total", info->counts_in_total);
+    wg__json_member_bool(json, "is_mig", info->is_mig);
+    wg__json_member_bool(json, "is_persistent", info->is_persistent);
     wg__json_key(json, "mig_uuids");
     wg__json_array(json);
     for (size_t i = 0; i < info->mig_count; i++)
@@ -172,7 +167,7 @@ void wg__sample_write(struct wg_json *json, const struct wg_sample *sample)
     wg__json_key(json, "metrics");
     wg__json_object(json);
     for (int i = 0; i < WG_METRIC_COUNT; i++) {
-        if ((sample->present >> i & 1U) != 0 && isfinite(sample->values[i]))
+        if (wg__sample_has(sample, (enum wg_metric)i) && isfinite(sample->values[i]))
             wg__json_member_double(json, wg_metric_key((enum wg_metric)i), sample->values[i]);
     }
     wg__json_close(json);
@@ -320,7 +315,7 @@ enum wg_code wg__recorder_close(struct wg_recorder *recorder, uint64_t end_ns, s
             end_ns = recorder->next_ns[i] - 1;
     }
     struct wg_json json = begin_line(recorder);
-    member_bool(&json, "end", true);
+    wg__json_member_bool(&json, "end", true);
     wg__json_member_double(&json, "t_s", seconds(recorder, end_ns));
     enum wg_code code = end_line(recorder, &json, err);
     const int fd = recorder->fd;

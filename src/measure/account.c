@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "device/sample.h"
+
 static const double SLACK_NS = 15e3; /* the moment of a read beyond its own span */
 static const double PERIOD_ASSUMED_S = 0.1;
 static const double LIMIT_ASSUMED_W = 10000;
@@ -76,11 +78,6 @@ void wg__account_fail(struct wg_account *account, bool has_hung)
 
 /* -- Sides ---------------------------------------------------------------------------------- */
 
-static bool sample_has(const struct wg_sample *sample, enum wg_metric metric)
-{
-    return (sample->present >> metric & 1U) != 0;
-}
-
 /* What a sample tells of states; some samples tell only a part of it. */
 static void take_states(struct wg_account *account, const struct wg_sample *sample)
 {
@@ -88,7 +85,7 @@ static void take_states(struct wg_account *account, const struct wg_sample *samp
         HELD_DOWN = WG_THROTTLE_POWER_LIMIT | WG_THROTTLE_HARDWARE | WG_THROTTLE_THERMAL |
                     WG_THROTTLE_HARDWARE_THERMAL | WG_THROTTLE_POWER_BRAKE
     };
-    const bool has_utilization = sample_has(sample, WG_METRIC_UTILIZATION);
+    const bool has_utilization = wg__sample_has(sample, WG_METRIC_UTILIZATION);
     if (has_utilization || sample->has_throttle) {
         account->idle_known = true;
         account->is_idle = (has_utilization && sample->values[WG_METRIC_UTILIZATION] <= 0) ||
@@ -98,8 +95,8 @@ static void take_states(struct wg_account *account, const struct wg_sample *samp
         account->throttle_known = true;
         account->is_throttled = (sample->throttle & (unsigned)HELD_DOWN) != 0;
     }
-    if (sample_has(sample, WG_METRIC_ENFORCED_POWER_LIMIT_W) &&
-        sample_has(sample, WG_METRIC_POWER_LIMIT_W))
+    if (wg__sample_has(sample, WG_METRIC_ENFORCED_POWER_LIMIT_W) &&
+        wg__sample_has(sample, WG_METRIC_POWER_LIMIT_W))
         account->is_capped = sample->values[WG_METRIC_ENFORCED_POWER_LIMIT_W] <
                              sample->values[WG_METRIC_POWER_LIMIT_W] - 1;
 }
@@ -110,7 +107,7 @@ static double throttled_since(struct wg_account *account, const struct wg_sample
     double total_s = NAN;
     const enum wg_metric metrics[] = {WG_METRIC_THROTTLED_POWER_S, WG_METRIC_THROTTLED_THERMAL_S};
     for (size_t i = 0; i < 2; i++)
-        if (sample_has(sample, metrics[i]))
+        if (wg__sample_has(sample, metrics[i]))
             total_s = (isnan(total_s) ? 0 : total_s) + sample->values[metrics[i]];
     const double since_s = total_s - account->throttled_s;
     account->throttled_s = total_s;
@@ -551,9 +548,9 @@ void wg__account_add(struct wg_account *account, const struct wg_sample *sample,
         return;
     account->last_ns = sample->t_ns;
     const bool has_lost_step = account->lacks_counter && account->wraps;
-    account->lacks_counter = account->has_counter && !sample_has(sample, WG_METRIC_ENERGY_J);
+    account->lacks_counter = account->has_counter && !wg__sample_has(sample, WG_METRIC_ENERGY_J);
     add_sides(account, sample, offsets);
-    if (account->has_power && sample_has(sample, account->power_metric)) {
+    if (account->has_power && wg__sample_has(sample, account->power_metric)) {
         account->power_now_w = sample->values[account->power_metric];
         wg__power_line_add(&account->power, sample->t_ns, account->power_now_w);
     }

@@ -148,7 +148,7 @@ static void keep_latest(struct wg_track *track, const struct wg_sample *sample, 
         track->latest = *sample;
     } else {
         for (size_t i = 0; i < WG_METRIC_COUNT; i++)
-            if ((sample->present >> i & 1U) != 0)
+            if (wg__sample_has(sample, (enum wg_metric)i))
                 track->latest.values[i] = sample->values[i];
         track->latest.present |= sample->present;
         track->latest.t_ns = sample->t_ns;
