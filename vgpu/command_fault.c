@@ -62,11 +62,7 @@ static const struct wg_option options[] = {
      .fallback = "none",
      .help = "value: what is answered, in the call's own unit; cap: watts; delay: seconds; "
              "temperature: degrees Celsius."},
-    {.name = "machine-file",
-     WG_OPTION_STRING(struct args, machine_file),
-     .value = "PATH",
-     .fallback = "WATTGOV_VGPU, or the one that this user runs",
-     .help = "The running machine's file."},
+    VGPU_OPTION_MACHINE_FILE(struct args, machine_file),
 };
 
 static const struct wg_option_set set = {

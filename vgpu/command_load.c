@@ -81,11 +81,7 @@ static const struct wg_option options[] = {
      .max = 1e7,
      .fallback = "until a signal or the end of CMD",
      .help = "How long."},
-    {.name = "machine-file",
-     WG_OPTION_STRING(struct args, machine_file),
-     .value = "PATH",
-     .fallback = "WATTGOV_VGPU, or the one that this user runs",
-     .help = "The running machine's file."},
+    VGPU_OPTION_MACHINE_FILE(struct args, machine_file),
 };
 
 static const struct wg_option_set set = {

@@ -26,11 +26,7 @@ static const struct wg_option options[] = {
      WG_OPTION_FLAG(struct args, calls),
      .help = "Show how often each NVML function was called, by all processes."},
     {.name = "json", WG_OPTION_FLAG(struct args, json), .help = "Write JSON (with the calls)."},
-    {.name = "machine-file",
-     WG_OPTION_STRING(struct args, machine_file),
-     .value = "PATH",
-     .fallback = "WATTGOV_VGPU, or the one that this user runs",
-     .help = "The running machine's file."},
+    VGPU_OPTION_MACHINE_FILE(struct args, machine_file),
 };
 
 static const struct wg_option_set set = {

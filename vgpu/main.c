@@ -5,11 +5,10 @@
  *     wattgov-vgpu run --machine 8xh100 -- wattgov devices
  *     wattgov-vgpu fault lost --gpu 3            from another terminal
  */
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
+#include "cli/program.h"
 #include "vgpu/program.h"
-#include "wattgov/version.h"
 
 static const struct wg_command *const commands[] = {
     &vgpu_command_run,   &vgpu_command_list, &vgpu_command_show,
@@ -22,16 +21,12 @@ static const struct wg_command root = {
     .children = commands,
 };
 
+static int run(int argc, char *argv[])
+{
+    return wg__command_dispatch(&root, argc, argv);
+}
+
 int main(int argc, char *argv[])
 {
-    if (!vgpu_begin())
-        return WG_EXIT_FAILED;
-    int status;
-    if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-        (void)printf("wattgov-vgpu %s\n", wg_version()); /* checked below */
-        status = WG_EXIT_OK;
-    } else {
-        status = wg__command_dispatch(&root, argc, argv);
-    }
-    return vgpu_finish("wattgov-vgpu", status);
+    return wg__program("wattgov-vgpu", run, argc, argv);
 }

@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,25 +253,4 @@ const char *vgpu_take_word(int *argc, char ***argv)
     ++*argv;
     --*argc;
     return (*argv)[0];
-}
-
-bool vgpu_begin(void)
-{
-    /* A descriptor that the caller closed gets /dev/null, opened the wrong way round: using it
-     * still fails, and no file of ours becomes "stdout". */
-    static const int flags[] = {O_WRONLY, O_RDONLY, O_RDONLY};
-    for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
-            (void)open("/dev/null", flags[fd]); /* takes the lowest free number: fd */
-    return signal(SIGPIPE, SIG_IGN) != SIG_ERR && signal(SIGXFSZ, SIG_IGN) != SIG_ERR;
-}
-
-int vgpu_finish(const char *program, int status)
-{
-    errno = 0;
-    if (fclose(stdout) == 0 || status != WG_EXIT_OK)
-        return status;
-    (void)fprintf(stderr, "%s: cannot write the results: %s\n", program,
-                  errno != 0 ? strerror(errno) : "an earlier write failed");
-    return WG_EXIT_FAILED;
 }

@@ -13,9 +13,18 @@
 #define WG_VGPU_PROGRAM_H
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "vgpu/state.h"
 
 enum { VGPU_PATH_MAX = 4096 };
+
+/* The option --machine-file, of all that looks for a running machine. */
+#define VGPU_OPTION_MACHINE_FILE(type, field)                                                      \
+    {.name = "machine-file",                                                                       \
+     WG_OPTION_STRING(type, field),                                                                \
+     .value = "PATH",                                                                              \
+     .fallback = "WATTGOV_VGPU, or the one that this user runs",                                   \
+     .help = "The running virtual machine's file."}
 
 extern const struct wg_command vgpu_command_run;
 extern const struct wg_command vgpu_command_list;
@@ -55,13 +64,5 @@ enum wg_code vgpu_find_running(struct vgpu_machine **out, char path_out[static V
 /* For a command whose first argument is a word, not an option: takes it out of argv, so that the
  * options follow. NULL: there is none (an option or nothing). */
 const char *vgpu_take_word(int *argc, char ***argv);
-
-/* What main begins with, as that of wattgov: the standard descriptors are open, and SIGPIPE and
- * SIGXFSZ are ignored, so that a reader who leaves, and a limit on the size of files, are an error
- * message. */
-bool vgpu_begin(void);
-
-/* Closes stdout and tells a failure: what main ends with. */
-int vgpu_finish(const char *program, int status);
 
 #endif

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "cli/program.h"
 #include "vgpu/program.h"
 #include "vgpu/vload_run.h"
-#include "wattgov/version.h"
 
 #ifndef WG_VGPU_TRACE
 #define WG_VGPU_TRACE "data/zeus/trace"
@@ -125,11 +125,7 @@ static const struct wg_option options[] = {
      .value = "FILE",
      .fallback = "the built-in table",
      .help = "Table of the jobs."},
-    {.name = "machine-file",
-     WG_OPTION_STRING(struct args, machine_file),
-     .value = "PATH",
-     .fallback = "WATTGOV_VGPU, or the one that this user runs",
-     .help = "The running virtual machine's file."},
+    VGPU_OPTION_MACHINE_FILE(struct args, machine_file),
 };
 
 static const struct wg_option_set set = {
@@ -233,14 +229,5 @@ static int run_job(int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-    if (!vgpu_begin())
-        return WG_EXIT_FAILED;
-    int status;
-    if (argc >= 2 && strcmp(argv[1], "--version") == 0) {
-        (void)printf("wattgov-vload %s\n", wg_version()); /* checked below */
-        status = WG_EXIT_OK;
-    } else {
-        status = run_job(argc, argv);
-    }
-    return vgpu_finish("wattgov-vload", status);
+    return wg__program("wattgov-vload", run_job, argc, argv);
 }
