@@ -10,9 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/options.h"
 #include "cli/program.h"

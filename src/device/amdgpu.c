@@ -30,7 +30,6 @@
 #include "device/gpu_metrics.h"
 #include "device/kernel_device.h"
 #include "device/rocm_smi.h"
-#include "device/select.h"
 #include "device/wrap.h"
 
 enum { CARD, HWMON }; /* folders */
@@ -474,50 +473,33 @@ static enum wg_code add_card(const struct wg_backend_config *config, const struc
     return code;
 }
 
-static enum wg_code fail_none(const struct wg_drm_card *cards, size_t count,
-                              const char **remedy_out, struct wg_error *err)
+static enum wg_code filter(const char *root, struct wg_drm_card *cards, size_t *count,
+                           struct wg_arena *arena, const char **remedy_out, struct wg_error *err)
 {
-    if (count == 0)
+    (void)root;
+    (void)arena;
+    if (*count == 0)
         return wg__fail(err, WG_ENODEV, "no AMD GPU: /sys/class/drm has no card of vendor 0x1002");
-    *remedy_out = "load the kernel's driver amdgpu for it: modprobe amdgpu";
-    return wg__fail(err, WG_ENODEV, "the AMD GPU at %s is driven by %s, not by amdgpu",
-                    cards[0].pci, cards[0].driver);
-}
-
-static enum wg_code add_cards(const struct wg_backend_config *config, struct wg_drm_card *cards,
-                              size_t count, struct wg_arena *arena, struct wg_device_list *list,
-                              const char **remedy_out, struct wg_error *err)
-{
     size_t driven = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < *count; i++) {
         if (strcmp(cards[i].driver, "amdgpu") == 0)
             cards[driven++] = cards[i];
     }
-    if (driven == 0)
-        return fail_none(cards, count, remedy_out, err);
-    enum wg_code code = wg__drm_cards_choose(config, cards, driven, arena, err);
-    for (size_t i = 0; code == WG_OK && i < driven; i++) {
-        if (cards[i].is_chosen)
-            code = add_card(config, &cards[i], (unsigned)i, list, err);
+    if (driven == 0) {
+        *remedy_out = "load the kernel's driver amdgpu for it: modprobe amdgpu";
+        return wg__fail(err, WG_ENODEV, "the AMD GPU at %s is driven by %s, not by amdgpu",
+                        cards[0].pci, cards[0].driver);
     }
-    return code;
+    *count = driven;
+    return WG_OK;
 }
 
 static enum wg_code open_backend(const struct wg_backend_config *config,
                                  struct wg_device_list *list, const char **remedy_out,
                                  struct wg_error *err)
 {
-    if (config->selection != NULL && wg__selection_is_none(config->selection))
-        return wg__selection_fail_none(config->selection, 0, remedy_out, err);
-    struct wg_arena arena;
-    wg__arena_init(&arena);
-    struct wg_drm_card *cards = NULL;
-    size_t count = 0;
-    enum wg_code code = wg__drm_cards(config->root, VENDOR_AMD, &arena, &cards, &count, err);
-    if (code == WG_OK)
-        code = add_cards(config, cards, count, &arena, list, remedy_out, err);
-    wg__arena_fini(&arena);
-    return code;
+    static const struct wg_drm_vendor amd = {.id = VENDOR_AMD, .filter = filter, .add = add_card};
+    return wg__drm_cards_open(&amd, config, list, remedy_out, err);
 }
 
 const struct wg_backend wg__backend_amdgpu = {.name = "amdgpu", .open = open_backend};

@@ -216,3 +216,26 @@ enum wg_code wg__drm_card_hwmon(const char *root, const char *folder, struct wg_
     *out = wg__sysfs_path(arena, "%s/%s", parent, names[0]);
     return *out != NULL ? WG_OK : fail_memory(err);
 }
+
+enum wg_code wg__drm_cards_open(const struct wg_drm_vendor *vendor,
+                                const struct wg_backend_config *config, struct wg_device_list *list,
+                                const char **remedy_out, struct wg_error *err)
+{
+    if (config->selection != NULL && wg__selection_is_none(config->selection))
+        return wg__selection_fail_none(config->selection, 0, remedy_out, err);
+    struct wg_arena arena;
+    wg__arena_init(&arena);
+    struct wg_drm_card *cards = NULL;
+    size_t count = 0;
+    enum wg_code code = wg__drm_cards(config->root, vendor->id, &arena, &cards, &count, err);
+    if (code == WG_OK)
+        code = vendor->filter(config->root, cards, &count, &arena, remedy_out, err);
+    if (code == WG_OK)
+        code = wg__drm_cards_choose(config, cards, count, &arena, err);
+    for (size_t i = 0; code == WG_OK && i < count; i++) {
+        if (cards[i].is_chosen)
+            code = vendor->add(config, &cards[i], (unsigned)i, list, err);
+    }
+    wg__arena_fini(&arena);
+    return code;
+}

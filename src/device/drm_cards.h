@@ -30,6 +30,22 @@ enum wg_code wg__drm_cards(const char *root, uint64_t vendor, struct wg_arena *a
 enum wg_code wg__drm_cards_choose(const struct wg_backend_config *config, struct wg_drm_card *cards,
                                   size_t count, struct wg_arena *arena, struct wg_error *err);
 
+/* What a vendor's backend does with its cards. */
+struct wg_drm_vendor {
+    uint64_t id; /* 0x1002 */
+    /* Keeps the cards that the backend can drive, in place. WG_ENODEV: none. */
+    enum wg_code (*filter)(const char *root, struct wg_drm_card *cards, size_t *count,
+                           struct wg_arena *arena, const char **remedy_out, struct wg_error *err);
+    /* Adds a device for a card; `index` counts those that were kept. */
+    enum wg_code (*add)(const struct wg_backend_config *config, const struct wg_drm_card *card,
+                        unsigned index, struct wg_device_list *list, struct wg_error *err);
+};
+
+/* Lists, filters, chooses and adds: wg_backend.open of a vendor. */
+enum wg_code wg__drm_cards_open(const struct wg_drm_vendor *vendor,
+                                const struct wg_backend_config *config, struct wg_device_list *list,
+                                const char **remedy_out, struct wg_error *err);
+
 /* The folder of the card at a PCI address; NULL in `*out` when it is not there. */
 enum wg_code wg__drm_card_find(const char *root, const char *pci, struct wg_arena *arena,
                                const char **out, struct wg_error *err);

@@ -26,7 +26,6 @@
 #include "device/backend.h"
 #include "device/drm_cards.h"
 #include "device/kernel_device.h"
-#include "device/select.h"
 
 enum { HWMON, CLOCK }; /* folders; the first is gone when the device is */
 
@@ -212,10 +211,11 @@ static enum wg_code add_card(const struct wg_backend_config *config, const struc
     return code;
 }
 
-/* Keeps the cards that measure themselves, in place. */
+/* Keeps the cards that measure themselves. */
 static enum wg_code filter(const char *root, struct wg_drm_card *cards, size_t *count,
-                           struct wg_arena *arena, struct wg_error *err)
+                           struct wg_arena *arena, const char **remedy_out, struct wg_error *err)
 {
+    (void)remedy_out;
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
         const char *hwmon = NULL;
@@ -226,33 +226,19 @@ static enum wg_code filter(const char *root, struct wg_drm_card *cards, size_t *
             cards[kept++] = cards[i];
     }
     *count = kept;
-    return WG_OK;
+    if (kept > 0)
+        return WG_OK;
+    return wg__fail(err, WG_ENODEV,
+                    "no Intel GPU: /sys/class/drm has no card of vendor 0x8086 with hwmon");
 }
 
 static enum wg_code open_backend(const struct wg_backend_config *config,
                                  struct wg_device_list *list, const char **remedy_out,
                                  struct wg_error *err)
 {
-    if (config->selection != NULL && wg__selection_is_none(config->selection))
-        return wg__selection_fail_none(config->selection, 0, remedy_out, err);
-    struct wg_arena arena;
-    wg__arena_init(&arena);
-    struct wg_drm_card *cards = NULL;
-    size_t count = 0;
-    enum wg_code code = wg__drm_cards(config->root, VENDOR_INTEL, &arena, &cards, &count, err);
-    if (code == WG_OK)
-        code = filter(config->root, cards, &count, &arena, err);
-    if (code == WG_OK && count == 0)
-        code = wg__fail(err, WG_ENODEV,
-                        "no Intel GPU: /sys/class/drm has no card of vendor 0x8086 with hwmon");
-    if (code == WG_OK)
-        code = wg__drm_cards_choose(config, cards, count, &arena, err);
-    for (size_t i = 0; code == WG_OK && i < count; i++) {
-        if (cards[i].is_chosen)
-            code = add_card(config, &cards[i], (unsigned)i, list, err);
-    }
-    wg__arena_fini(&arena);
-    return code;
+    static const struct wg_drm_vendor intel = {
+        .id = VENDOR_INTEL, .filter = filter, .add = add_card};
+    return wg__drm_cards_open(&intel, config, list, remedy_out, err);
 }
 
 const struct wg_backend wg__backend_intel = {.name = "intel", .open = open_backend};
