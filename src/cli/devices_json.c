@@ -6,10 +6,10 @@
  */
 #include "cli/devices_report.h"
 
-#include <limits.h>
 #include <math.h>
 
 #include "base/json.h"
+#include "device/recording.h"
 #include "device/sample.h"
 
 /* 0 stands for "unknown" in the interface. */
@@ -55,7 +55,7 @@ static void write_knobs(struct wg_json *json, const struct wg_device_info *info)
         wg__json_member_double(json, "min", is_there ? knob->min : (double)NAN);
         wg__json_member_double(json, "max", is_there ? knob->max : (double)NAN);
         wg__json_member_double(json, "step", is_there ? known(knob->step) : (double)NAN);
-        wg__json_member_double(json, "default", is_there ? knob->preset : (double)NAN);
+        wg__json_member_double(json, "preset", is_there ? knob->preset : (double)NAN);
         wg__json_member_double(json, "current", is_there ? knob->current : (double)NAN);
         if (is_there && knob->levels != NULL) {
             wg__json_member_doubles(json, "levels", knob->levels, knob->level_count);
@@ -112,45 +112,13 @@ static void write_processes(struct wg_json *json, const struct wg_device_look *l
     wg__json_member_string(json, "processes_why_not", look->process_trouble);
 }
 
-static void write_identity(struct wg_json *json, const struct wg_device_info *info)
-{
-    wg__json_member_string(json, "label", info->label);
-    wg__json_member_string(json, "id", info->id);
-    wg__json_member_string(json, "kind", wg_device_kind_key(info->kind));
-    wg__json_member_uint(json, "index", info->index);
-    wg__json_member_string(json, "name", info->name);
-    wg__json_member_string(json, "backend", info->backend);
-    wg__json_member_string(json, "uuid", info->uuid);
-    wg__json_member_string(json, "pci", info->pci);
-    wg__json_member_string(json, "driver", info->driver);
-    wg__json_member_string(json, "architecture", info->architecture);
-    wg__json_member_double(json, "numa_node",
-                           info->numa_node != UINT_MAX ? info->numa_node : (double)NAN);
-    wg__json_key(json, "memory_bytes");
-    if (info->memory_bytes != 0)
-        wg__json_uint(json, info->memory_bytes);
-    else
-        wg__json_null(json);
-    wg__json_member_bool(json, "counts_in_total", info->counts_in_total);
-    wg__json_member_bool(json, "persistent", info->is_persistent);
-    wg__json_key(json, "mig");
-    wg__json_object(json);
-    wg__json_member_bool(json, "enabled", info->is_mig);
-    wg__json_key(json, "instances");
-    wg__json_array(json);
-    for (size_t i = 0; i < info->mig_count; i++)
-        wg__json_string(json, info->mig_uuids[i]);
-    wg__json_close(json);
-    wg__json_close(json);
-}
-
 static void write_device(struct wg_json *json, const struct wg_devices_report *report,
                          size_t position)
 {
     const struct wg_device_info *info = report->infos[position];
     const struct wg_device_look *look = &report->looks[position];
     wg__json_object(json);
-    write_identity(json, info);
+    wg__device_identity_write(json, info);
     wg__json_member_string(json, "state", wg_code_name(info->state));
     wg__json_member_string(json, "state_text",
                            info->state != WG_OK ? info->state_text : look->trouble);

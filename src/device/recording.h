@@ -66,7 +66,12 @@ enum wg_code wg__recorder_add_error(struct wg_recorder *recorder, size_t device,
 enum wg_code wg__recorder_close(struct wg_recorder *recorder, uint64_t end_ns,
                                 struct wg_error *err);
 
-/* One device as a member list of an open JSON object: what a recording's device line holds. */
+/* What a device is, as members of an open JSON object: label to mig_uuids. `wattgov devices --json`
+ * has them under the same names. */
+void wg__device_identity_write(struct wg_json *json, const struct wg_device_info *info);
+
+/* All of a device's info as members of an open JSON object: what a recording's device line holds.
+ */
 void wg__device_info_write(struct wg_json *json, const struct wg_device_info *info);
 /* A sample likewise: "span_s", "metrics", "throttle". */
 void wg__sample_write(struct wg_json *json, const struct wg_sample *sample);

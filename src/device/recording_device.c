@@ -15,6 +15,7 @@
 
 #include "device/recording_parts.h"
 
+static const double MEMORY_MAX_BYTES = 9007199254740992.0; /* a double holds it: 2^53 */
 enum { MIGS_MAX = 64, LEVELS_MAX = 4096, WHERE_MAX = 64 };
 
 static enum wg_code fail_memory(struct wg_members *members)
@@ -66,7 +67,8 @@ static void read_identity(struct wg_members *members, struct wg_device_info *out
     out->architecture = wg__member_text(members, "architecture", false);
     const double node = wg__member_number(members, "numa_node", 0.0, 65535.0, -1.0);
     out->numa_node = node < 0.0 ? UINT_MAX : (unsigned)node;
-    out->memory_bytes = wg__member_uint(members, "memory_bytes", (uint64_t)INT64_MAX);
+    out->memory_bytes =
+        (uint64_t)wg__member_number(members, "memory_bytes", 0.0, MEMORY_MAX_BYTES, 0.0);
     out->counts_in_total = wg__member_bool(members, "counts_in_total");
     out->is_mig = wg__member_bool(members, "is_mig");
     out->is_persistent = wg__member_bool(members, "is_persistent");

@@ -112,7 +112,7 @@ static void write_knob(struct wg_json *json, const struct wg_knob_info *knob, co
     wg__json_close(json);
 }
 
-static void write_identity(struct wg_json *json, const struct wg_device_info *info)
+void wg__device_identity_write(struct wg_json *json, const struct wg_device_info *info)
 {
     wg__json_member_string(json, "kind", wg_device_kind_key(info->kind));
     wg__json_member_uint(json, "index", info->index);
@@ -129,7 +129,11 @@ static void write_identity(struct wg_json *json, const struct wg_device_info *in
         wg__json_null(json);
     else
         wg__json_uint(json, info->numa_node);
-    wg__json_member_uint(json, "memory_bytes", info->memory_bytes);
+    wg__json_key(json, "memory_bytes");
+    if (info->memory_bytes == 0)
+        wg__json_null(json);
+    else
+        wg__json_uint(json, info->memory_bytes);
     wg__json_member_bool(json, "counts_in_total", info->counts_in_total);
     wg__json_member_bool(json, "is_mig", info->is_mig);
     wg__json_member_bool(json, "is_persistent", info->is_persistent);
@@ -138,13 +142,13 @@ static void write_identity(struct wg_json *json, const struct wg_device_info *in
     for (size_t i = 0; i < info->mig_count; i++)
         wg__json_string(json, info->mig_uuids[i]);
     wg__json_close(json);
-    wg__json_member_string(json, "state", wg_code_name(info->state));
-    wg__json_member_string(json, "state_text", info->state_text);
 }
 
 void wg__device_info_write(struct wg_json *json, const struct wg_device_info *info)
 {
-    write_identity(json, info);
+    wg__device_identity_write(json, info);
+    wg__json_member_string(json, "state", wg_code_name(info->state));
+    wg__json_member_string(json, "state_text", info->state_text);
     wg__json_key(json, "meters");
     wg__json_object(json);
     for (int i = 0; i < WG_METRIC_COUNT; i++) {

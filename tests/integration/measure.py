@@ -593,7 +593,7 @@ class VirtualGpus(Case):
         self.assertEqual([device["label"] for device in devices], [f"gpu{i}" for i in range(8)])
         self.assertEqual(len({device["uuid"] for device in devices}), 8)
         limit = devices[3]["knobs"]["power_limit"]
-        self.assertEqual((limit["min"], limit["max"], limit["current"], limit["default"]), (200, 700, 700, 700))
+        self.assertEqual((limit["min"], limit["max"], limit["current"], limit["preset"]), (200, 700, 700, 700))
         text = self.on("8xh100", *self.arguments("devices")).stdout
         self.assertEqual(text.count("NVIDIA H100 80GB HBM3"), 8)
 

@@ -190,6 +190,10 @@ static void json_has_every_meter_and_knob_and_null_for_the_unknown(void **state)
     json_t *root = parse(&scene.report);
     assert_string_equal(json_string_value(json_object_get(root, "schema")), "wattgov.devices/1");
     json_t *gpu = json_array_get(json_object_get(root, "devices"), 0);
+    /* The names of the header, of Python and of recordings. */
+    assert_true(json_is_false(json_object_get(gpu, "is_persistent")));
+    assert_true(json_is_false(json_object_get(gpu, "is_mig")));
+    assert_true(json_is_array(json_object_get(gpu, "mig_uuids")));
     json_t *meters = json_object_get(gpu, "meters"), *knobs = json_object_get(gpu, "knobs");
     assert_int_equal(json_object_size(meters), WG_METRIC_COUNT);
     assert_int_equal(json_object_size(knobs), WG_KNOB_COUNT);
