@@ -116,29 +116,29 @@ static double throttled_since(struct wg_account *account, const struct wg_sample
 
 /* What the states and clocks say of the time since the last sample. */
 static void pass_time(const struct wg_account *account, const struct wg_clock_offsets *offsets,
-                      double dt, double counted_s, double *sums)
+                      double dt_s, double counted_s, double *sums)
 {
     if (account->idle_known) {
-        sums[WG_SIDE_IDLE_KNOWN_S] += dt;
-        sums[WG_SIDE_IDLE_S] += account->is_idle ? dt : 0;
+        sums[WG_SIDE_IDLE_KNOWN_S] += dt_s;
+        sums[WG_SIDE_IDLE_S] += account->is_idle ? dt_s : 0;
     }
     if (!isnan(counted_s)) {
-        sums[WG_SIDE_THROTTLED_KNOWN_S] += dt;
-        sums[WG_SIDE_THROTTLED_S] += fmin(counted_s, dt);
+        sums[WG_SIDE_THROTTLED_KNOWN_S] += dt_s;
+        sums[WG_SIDE_THROTTLED_S] += fmin(counted_s, dt_s);
     } else if (account->throttle_known) {
-        sums[WG_SIDE_THROTTLED_KNOWN_S] += dt;
-        sums[WG_SIDE_THROTTLED_S] += account->is_throttled ? dt : 0;
+        sums[WG_SIDE_THROTTLED_KNOWN_S] += dt_s;
+        sums[WG_SIDE_THROTTLED_S] += account->is_throttled ? dt_s : 0;
     }
     const int64_t step_ns = offsets->wall_ns - account->offsets.wall_ns;
     const bool has_stepped = step_ns > STEP_NS || step_ns < -STEP_NS;
     const bool has_slept = offsets->sleep_ns - account->offsets.sleep_ns > SLEEP_NS;
     const bool is_gap =
-        account->has_failed || account->lacks_counter || has_slept || dt > account->gap_s;
-    sums[WG_SIDE_SUSPENDED_S] += has_slept ? dt : 0;
-    sums[WG_SIDE_CLOCK_STEP_S] += has_stepped ? dt : 0;
-    sums[WG_SIDE_GAP_S] += is_gap ? dt : 0;
-    sums[WG_SIDE_HUNG_S] += account->has_hung ? dt : 0;
-    sums[WG_SIDE_CAPPED_S] += account->is_capped ? dt : 0;
+        account->has_failed || account->lacks_counter || has_slept || dt_s > account->gap_s;
+    sums[WG_SIDE_SUSPENDED_S] += has_slept ? dt_s : 0;
+    sums[WG_SIDE_CLOCK_STEP_S] += has_stepped ? dt_s : 0;
+    sums[WG_SIDE_GAP_S] += is_gap ? dt_s : 0;
+    sums[WG_SIDE_HUNG_S] += account->has_hung ? dt_s : 0;
+    sums[WG_SIDE_CAPPED_S] += account->is_capped ? dt_s : 0;
 }
 
 static void add_sides(struct wg_account *account, const struct wg_sample *sample,
@@ -199,18 +199,18 @@ static struct wg_line_point next_point(struct wg_account *account, const struct 
     point.bend = stretch->bend_w;
     if (!last)
         return point;
-    const double dt = (double)(stretch->t_ns - last->t_ns) * 1e-9;
+    const double dt_s = (double)(stretch->t_ns - last->t_ns) * 1e-9;
     const double measured_s = (double)(stretch->t_ns - measured_ns(account)) * 1e-9;
     point.sums[WG_SUM_ENERGY_J] += behind_told(stretch->energy_j, &account->ahead_j);
     point.error += account->ahead_j;
     point.sums[WG_SUM_VARIANCE_J2] += stretch->variance_j2;
     point.sums[WG_SUM_COVERED_S] +=
         behind_told(fmin(stretch->covered_s, measured_s), &account->ahead_covered_s);
-    point.sums[WG_SUM_COUNTER_S] += stretch->origin == FROM_COUNTER ? dt : 0;
-    point.sums[WG_SUM_POWER_S] += stretch->origin == FROM_POWER ? dt : 0;
-    point.sums[WG_SUM_UNKNOWN_S] += stretch->origin == FROM_NOWHERE ? dt : 0;
-    point.sums[WG_SUM_RESET_S] += stretch->is_reset ? dt : 0;
-    point.sums[WG_SUM_STUCK_S] += stretch->is_stuck ? dt : 0;
+    point.sums[WG_SUM_COUNTER_S] += stretch->origin == FROM_COUNTER ? dt_s : 0;
+    point.sums[WG_SUM_POWER_S] += stretch->origin == FROM_POWER ? dt_s : 0;
+    point.sums[WG_SUM_UNKNOWN_S] += stretch->origin == FROM_NOWHERE ? dt_s : 0;
+    point.sums[WG_SUM_RESET_S] += stretch->is_reset ? dt_s : 0;
+    point.sums[WG_SUM_STUCK_S] += stretch->is_stuck ? dt_s : 0;
     account->mean_w = fmax(stretch->energy_j, 0) / measured_s;
     account->measured_ns = stretch->t_ns;
     return point;
@@ -223,7 +223,7 @@ static void append_bridge(struct wg_account *account, uint64_t to_ns, bool is_re
     if (!last || to_ns <= last->t_ns)
         return;
     const uint64_t from_ns = measured_ns(account);
-    const double dt = (double)(to_ns - from_ns) * 1e-9;
+    const double dt_s = (double)(to_ns - from_ns) * 1e-9;
     struct stretch stretch = {.t_ns = to_ns, .is_reset = is_reset, .is_stuck = is_stuck};
     if (account->has_power &&
         wg__power_line_between(&account->power, from_ns, to_ns, &stretch.energy_j,
@@ -233,7 +233,7 @@ static void append_bridge(struct wg_account *account, uint64_t to_ns, bool is_re
         stretch.origin = FROM_NOWHERE;
     } else {
         stretch.origin = FROM_POWER;
-        stretch.energy_j = account->mean_w * dt;
+        stretch.energy_j = account->mean_w * dt_s;
         stretch.variance_j2 = stretch.energy_j * stretch.energy_j / 3;
     }
     stretch.variance_j2 += account->doubt_j2;
@@ -258,14 +258,14 @@ static void append_counter(struct wg_account *account, uint64_t t_ns, double ene
                            double half_ns)
 {
     const uint64_t from_ns = measured_ns(account);
-    const double dt = (double)(t_ns - from_ns) * 1e-9;
-    const double mean_w = energy_j / dt;
+    const double dt_s = (double)(t_ns - from_ns) * 1e-9;
+    const double mean_w = energy_j / dt_s;
     /* Of the first stretches nothing is known: they may hold any step. */
     const bool is_early = account->energy.count < EARLY_POINTS;
     double change_w = account->mean_w > 0 ? mean_w - account->mean_w : 0;
     if (is_early)
         change_w = fmax(fabs(change_w), EARLY_SHARE * mean_w);
-    struct stretch stretch = {.t_ns = t_ns, .energy_j = energy_j, .covered_s = dt};
+    struct stretch stretch = {.t_ns = t_ns, .energy_j = energy_j, .covered_s = dt_s};
     /* Ticks may hide what readings of power show: a load that changes faster than they come. */
     stretch.bend_w = sqrt(BEND_FACTOR *
                           fmax(change_w * change_w + account->change_w2, account->power.change_w2));
@@ -281,7 +281,7 @@ static void append_counter(struct wg_account *account, uint64_t t_ns, double ene
         point.sums[WG_SUM_CHECK_COUNTER_J] += energy_j;
         point.sums[WG_SUM_CHECK_POWER_J] += power_j;
         point.sums[WG_SUM_CHECK_VARIANCE_J2] += variance_j2;
-        point.sums[WG_SUM_CHECK_S] += dt;
+        point.sums[WG_SUM_CHECK_S] += dt_s;
     }
     wg__line_append(&account->energy, &point);
 }
@@ -344,12 +344,12 @@ static void take_counter(struct wg_account *account, uint64_t t_ns, double half_
     const uint64_t from_ns = measured_ns(account);
     const double energy_j =
         counter_j + account->offset_j - (last->sums[WG_SUM_ENERGY_J] - account->ahead_j);
-    const double dt = (double)(t_ns - from_ns) * 1e-9;
+    const double dt_s = (double)(t_ns - from_ns) * 1e-9;
     const double step_j = fmax(account->counter_step_j, 1e-9 * counter_j);
     if (energy_j <= step_j / 2 && !may_stand(account, from_ns, t_ns)) {
         /* Stands still: it may be slower than we think, or stuck. The time stays open. */
         const double silent_s = account->has_power ? BRIDGE_S : SILENT_S;
-        if (dt > fmax(silent_s, 3 * wg__account_period_s(account))) {
+        if (dt_s > fmax(silent_s, 3 * wg__account_period_s(account))) {
             append_bridge(account, t_ns, false, true);
             account->is_anchored = false;
             account->is_stuck = true;
@@ -498,20 +498,20 @@ bool wg__account_extend(const struct wg_account *account, uint64_t t_ns, bool an
     *out = *last;
     out->t_ns = t_ns;
     out->bend = 0;
-    const double dt = (double)(t_ns - last->t_ns) * 1e-9;
+    const double dt_s = (double)(t_ns - last->t_ns) * 1e-9;
     const double power_w = isnan(account->power_now_w) ? account->mean_w : account->power_now_w;
-    out->error = hypot(last->error, power_w * dt);
+    out->error = hypot(last->error, power_w * dt_s);
     if (!answers)
         return true;
-    double energy_j = power_w * dt;
+    double energy_j = power_w * dt_s;
     if (wg__account_stands_at(account, t_ns) && account->is_anchored) {
         /* More than one step of the counter would have shown. It may be stuck: the error stays. */
         energy_j = fmin(energy_j, fmax(account->counter_step_j - account->ahead_j, 0));
         out->error += account->counter_step_j;
     }
     out->sums[WG_SUM_ENERGY_J] += energy_j;
-    out->sums[WG_SUM_COVERED_S] += dt;
-    out->sums[account->is_anchored ? WG_SUM_COUNTER_S : WG_SUM_POWER_S] += dt;
+    out->sums[WG_SUM_COVERED_S] += dt_s;
+    out->sums[account->is_anchored ? WG_SUM_COUNTER_S : WG_SUM_POWER_S] += dt_s;
     return true;
 }
 

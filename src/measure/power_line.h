@@ -15,7 +15,7 @@
  *    over the last T to the plain integral of the readings, to which it is equal.
  *  - No window known: as the first, with readings of the moment.
  *
- * Sums of the line: WG_POWER_ENERGY, WG_POWER_VARIANCE, WG_POWER_SEEN (seconds that readings
+ * Sums of the line: WG_POWER_ENERGY_J, WG_POWER_VARIANCE_J2, WG_POWER_SEEN_S (seconds that readings
  * stand for; a gap adds none).
  *
  * Threads: pure, one at a time.
@@ -26,7 +26,7 @@
 #include "device/sensor.h"
 #include "measure/line.h"
 
-enum { WG_POWER_ENERGY, WG_POWER_VARIANCE, WG_POWER_SEEN };
+enum { WG_POWER_ENERGY_J, WG_POWER_VARIANCE_J2, WG_POWER_SEEN_S };
 
 struct wg_power_line {
     struct wg_line line;
@@ -61,6 +61,6 @@ double wg__power_line_blind_w(const struct wg_power_line *power);
 /* Energy and variance between two moments, the ends extended by the nearest reading where the line
  * does not reach; false: no reading yet. `seen_s_out` is what readings stand for. */
 bool wg__power_line_between(const struct wg_power_line *power, uint64_t from_ns, uint64_t to_ns,
-                            double *energy_out, double *variance_out, double *seen_s_out);
+                            double *energy_j_out, double *variance_j2_out, double *seen_s_out);
 
 #endif
