@@ -230,9 +230,9 @@ enum wg_code wg__drm_cards_open(const struct wg_drm_vendor *vendor,
     enum wg_code code = wg__drm_cards(config->root, vendor->id, &arena, &cards, &count, err);
     if (code == WG_OK)
         code = vendor->filter(config->root, cards, &count, &arena, remedy_out, err);
-    if (code == WG_OK)
+    if (code == WG_OK && cards != NULL)
         code = wg__drm_cards_choose(config, cards, count, &arena, err);
-    for (size_t i = 0; code == WG_OK && i < count; i++) {
+    for (size_t i = 0; code == WG_OK && cards != NULL && i < count; i++) {
         if (cards[i].is_chosen)
             code = vendor->add(config, &cards[i], (unsigned)i, list, err);
     }
