@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/child.h"
+#include "live/child.h"
 #include "cli/options.h"
 #include "vgpu/program.h"
 

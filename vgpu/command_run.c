@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "cli/child.h"
+#include "live/child.h"
 #include "cli/options.h"
 #include "vgpu/machine.h"
 #include "vgpu/program.h"

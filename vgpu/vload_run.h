@@ -20,7 +20,7 @@
 
 #include <stdio.h>
 
-#include "cli/child.h"
+#include "live/child.h"
 #include "vgpu/vload_job.h"
 
 struct vload_run {

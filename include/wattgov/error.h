@@ -37,7 +37,8 @@ extern "C" {
     X(ENODEV, -9, "no such device")                                                                \
     X(ELOST, -10, "the device is lost")                                                            \
     X(ETIMEOUT, -11, "no answer in time")                                                          \
-    X(ESTATE, -12, "not possible in the present state")
+    X(ESTATE, -12, "not possible in the present state")                                            \
+    X(EBUSY, -13, "in use by somebody else")
 
 enum wg_code {
 #define X(name, value, text) WG_##name = value,

@@ -20,7 +20,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/child.h"
+#include "live/child.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/measure_csv.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "cli/child.h"
+#include "live/child.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"

@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "cli/child.h"
+#include "live/child.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/child.h"
+#include "live/child.h"
 #include "wattgov/device.h"
 #include "wattgov/window.h"
 

@@ -22,7 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "cli/child.h"
+#include "live/child.h"
 #include "cli/table.h"
 #include "cli/top_frame.h"
 

@@ -2,7 +2,7 @@
  *
  * Running a command: exit statuses, signals on their way to it, what it used.
  */
-#include "cli/child.h"
+#include "live/child.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * as cheap with a large parent. It does not run scripts without "#!", which execvp does, so we look
  * for those ourselves. wait4 gives the processor time and memory of this one child.
  */
-#include "cli/child.h"
+#include "live/child.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -19,8 +19,8 @@
  *
  * Owns: the process and the socket.    Threads: the main thread, before others start.
  */
-#ifndef WG_CLI_GROUP_WATCH_H
-#define WG_CLI_GROUP_WATCH_H
+#ifndef WG_LIVE_GROUP_WATCH_H
+#define WG_LIVE_GROUP_WATCH_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  *
  * Question and answer go over a pair of sockets: a byte there, a mask of signals back.
  */
-#include "cli/group_watch.h"
+#include "live/group_watch.h"
 
 #include <errno.h>
 #include <poll.h>

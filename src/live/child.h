@@ -23,8 +23,8 @@
  * Owns: the watch, from block to restore.    Threads: the main thread, before others start, so that
  * they block them too.
  */
-#ifndef WG_CLI_CHILD_H
-#define WG_CLI_CHILD_H
+#ifndef WG_LIVE_CHILD_H
+#define WG_LIVE_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "cli/group_watch.h"
+#include "live/group_watch.h"
 
 /* Exit statuses of shells and of env(1): the command was found but could not be run; was not found;
  * and with N added: ended by signal N. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The period of a signal: how long a training step takes, from nothing but the GPU's power.
+ *
+ * (The method and its source stand in period.c.)
+ *
+ * Threads: pure, any thread.
+ */
+#ifndef WG_MATH_PERIOD_H
+#define WG_MATH_PERIOD_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct wg_period {
+    double period_s;   /* NAN: none found */
+    double error_s;    /* standard error of period_s */
+    double confidence; /* 0..1: that the signal repeats with this period, and not by chance */
+};
+
+/* Finds the period of `count` samples `value` at the times `t_s` (rising, need not be regular; the
+ * sensor updates every `update_s`, so nothing below twice that can be seen). `expected_s` is a
+ * period that is known to be near (from another setting of the same job), NAN: none; it chooses
+ * among multiples. WG_EINVAL: fewer than 16 samples or times that do not rise; WG_ENOMEM. No period
+ * is a success with NAN and the confidence of the best candidate. */
+enum wg_code wg__period_find(const double *t_s, const double *value, size_t count, double update_s,
+                             double expected_s, struct wg_period *out, struct wg_error *err);
+
+#endif
