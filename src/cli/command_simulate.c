@@ -20,7 +20,7 @@
 #include "base/number.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 #include "cli/report_training.h"
 #include "cli/table.h"
 #include "cli/training_results.h"
@@ -377,12 +377,12 @@ static enum wg_code check_args(const struct args *args, struct wg_error *err)
 
 static void start_progress(void *context, size_t replays)
 {
-    wg__progress_init(context, "replaying", "replays", replays);
+    wg__progress_bar_init(context, "replaying", "replays", replays);
 }
 
 static void advance_progress(void *context)
 {
-    wg__progress_advance(context, 1);
+    wg__progress_bar_advance(context, 1);
 }
 
 static enum wg_code write_file(const char *path, const struct wg_buffer *text, struct wg_error *err)
@@ -444,14 +444,14 @@ static enum wg_code run_study(const struct args *args, const struct wg_study_req
         code = check_jobs(args, request->jobs, is_built_in, request->drift_job, err);
     if (code != WG_OK)
         return code;
-    struct wg_progress progress = {0};
+    struct wg_progress_bar progress = {0};
     struct wg_study_request with_progress = *request;
     with_progress.started = start_progress;
     with_progress.progress = advance_progress;
     with_progress.progress_context = &progress;
     struct wg_study *study = NULL;
     code = wg__study_run(&with_progress, &study, err);
-    wg__progress_fini(&progress);
+    wg__progress_bar_fini(&progress);
     if (code == WG_EUNREACHABLE)
         explain_target(args, request->jobs->count, err);
     if (code == WG_OK)

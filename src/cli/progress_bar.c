@@ -6,7 +6,7 @@
  * thread that finds the redraw due takes a try-lock; who doesn't get it goes on working, so workers
  * never wait for the terminal.
  */
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +26,8 @@ enum {
 static const uint64_t QUIET_NS = 1000000000;   /* no bar before this */
 static const uint64_t INTERVAL_NS = 100000000; /* between two drawings */
 
-void wg__progress_init_at(struct wg_progress *progress, int fd, const char *label, const char *unit,
-                          uint64_t total, uint64_t now_ns)
+void wg__progress_bar_init_at(struct wg_progress_bar *progress, int fd, const char *label,
+                              const char *unit, uint64_t total, uint64_t now_ns)
 {
     progress->fd = fd;
     progress->is_terminal = isatty(fd) == 1;
@@ -41,10 +41,10 @@ void wg__progress_init_at(struct wg_progress *progress, int fd, const char *labe
     atomic_init(&progress->is_drawn, false);
 }
 
-void wg__progress_init(struct wg_progress *progress, const char *label, const char *unit,
-                       uint64_t total)
+void wg__progress_bar_init(struct wg_progress_bar *progress, const char *label, const char *unit,
+                           uint64_t total)
 {
-    wg__progress_init_at(progress, STDERR_FILENO, label, unit, total, wg__clock_ns());
+    wg__progress_bar_init_at(progress, STDERR_FILENO, label, unit, total, wg__clock_ns());
 }
 
 static unsigned terminal_columns(int fd)
@@ -97,8 +97,9 @@ static size_t append_bar(char *line, size_t size, unsigned cells, double share)
     return length;
 }
 
-size_t wg__progress_line(char *line, size_t size, unsigned columns,
-                         const struct wg_progress *progress, uint64_t done, uint64_t elapsed_ns)
+size_t wg__progress_bar_line(char *line, size_t size, unsigned columns,
+                             const struct wg_progress_bar *progress, uint64_t done,
+                             uint64_t elapsed_ns)
 {
     const uint64_t total = progress->total;
     if (done > total)
@@ -148,21 +149,21 @@ static void write_all(int fd, const char *bytes, size_t length)
     }
 }
 
-static void draw(struct wg_progress *progress, uint64_t now_ns)
+static void draw(struct wg_progress_bar *progress, uint64_t now_ns)
 {
     char line[LINE_BYTES];
     const uint64_t elapsed_ns = now_ns - progress->start_ns;
     size_t length = (size_t)snprintf(line, sizeof line, "\r");
     /* One column stays free: some terminals wrap when the last one is written. */
-    length += wg__progress_line(line + length, sizeof line - length - 8,
-                                terminal_columns(progress->fd) - 1, progress,
-                                atomic_load(&progress->done), elapsed_ns);
+    length += wg__progress_bar_line(line + length, sizeof line - length - 8,
+                                    terminal_columns(progress->fd) - 1, progress,
+                                    atomic_load(&progress->done), elapsed_ns);
     length += (size_t)snprintf(line + length, sizeof line - length, "\033[K");
     write_all(progress->fd, line, length);
     atomic_store(&progress->is_drawn, true);
 }
 
-void wg__progress_advance_at(struct wg_progress *progress, uint64_t steps, uint64_t now_ns)
+void wg__progress_bar_advance_at(struct wg_progress_bar *progress, uint64_t steps, uint64_t now_ns)
 {
     atomic_fetch_add(&progress->done, steps);
     if (!progress->is_terminal || now_ns < atomic_load(&progress->next_draw_ns))
@@ -177,12 +178,12 @@ void wg__progress_advance_at(struct wg_progress *progress, uint64_t steps, uint6
     atomic_flag_clear(&progress->is_drawing);
 }
 
-void wg__progress_advance(struct wg_progress *progress, uint64_t steps)
+void wg__progress_bar_advance(struct wg_progress_bar *progress, uint64_t steps)
 {
-    wg__progress_advance_at(progress, steps, wg__clock_ns());
+    wg__progress_bar_advance_at(progress, steps, wg__clock_ns());
 }
 
-void wg__progress_fini(struct wg_progress *progress)
+void wg__progress_bar_fini(struct wg_progress_bar *progress)
 {
     static const char erase[] = "\r\033[K";
     if (atomic_exchange(&progress->is_drawn, false))

@@ -11,15 +11,15 @@
  * Owns: nothing; the label must outlive it.    Threads: `advance` from any thread; the rest from
  * one.
  */
-#ifndef WG_CLI_PROGRESS_H
-#define WG_CLI_PROGRESS_H
+#ifndef WG_CLI_PROGRESS_BAR_H
+#define WG_CLI_PROGRESS_BAR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct wg_progress {
+struct wg_progress_bar {
     int fd;
     bool is_terminal;
     const char *label;
@@ -33,23 +33,24 @@ struct wg_progress {
 };
 
 /* Begins: `label` says what is done ("simulating"), `unit` what is counted ("cases"). */
-void wg__progress_init(struct wg_progress *progress, const char *label, const char *unit,
-                       uint64_t total);
+void wg__progress_bar_init(struct wg_progress_bar *progress, const char *label, const char *unit,
+                           uint64_t total);
 
 /* Counts `steps` more as done; draws when it is time. */
-void wg__progress_advance(struct wg_progress *progress, uint64_t steps);
+void wg__progress_bar_advance(struct wg_progress_bar *progress, uint64_t steps);
 
 /* Erases the bar. May be called twice. */
-void wg__progress_fini(struct wg_progress *progress);
+void wg__progress_bar_fini(struct wg_progress_bar *progress);
 
 /* The parts below, with descriptor and time as arguments, are what the tests drive. */
-void wg__progress_init_at(struct wg_progress *progress, int fd, const char *label, const char *unit,
-                          uint64_t total, uint64_t now_ns);
-void wg__progress_advance_at(struct wg_progress *progress, uint64_t steps, uint64_t now_ns);
+void wg__progress_bar_init_at(struct wg_progress_bar *progress, int fd, const char *label,
+                              const char *unit, uint64_t total, uint64_t now_ns);
+void wg__progress_bar_advance_at(struct wg_progress_bar *progress, uint64_t steps, uint64_t now_ns);
 
 /* One bar of at most `columns` terminal columns, as UTF-8 without a line end, into `line` of `size`
  * bytes. Returns its length. */
-size_t wg__progress_line(char *line, size_t size, unsigned columns,
-                         const struct wg_progress *progress, uint64_t done, uint64_t elapsed_ns);
+size_t wg__progress_bar_line(char *line, size_t size, unsigned columns,
+                             const struct wg_progress_bar *progress, uint64_t done,
+                             uint64_t elapsed_ns);
 
 #endif
