@@ -11,12 +11,8 @@
 #ifndef WG_DEVICE_RESTORE_H
 #define WG_DEVICE_RESTORE_H
 
+#include "base/state_dir.h"
 #include "device/control.h"
-
-/* Where journals, stores and caches lie: $WATTGOV_STATE_DIR; for root /var/lib/wattgov; else
- * $XDG_STATE_HOME/wattgov, else ~/.local/state/wattgov. Not made by this. WG_ENOENT: no home;
- * WG_EINVAL: longer than `size`. */
-enum wg_code wg__state_dir(char *out, size_t size, struct wg_error *err);
 
 struct wg_restore_summary {
     size_t journals;                  /* stale ones that were found */
