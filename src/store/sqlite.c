@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The SQLite store's connection: opening, transactions, statements, errors.
+ *
+ * The file is in WAL mode, so who reads never waits for who writes, with synchronous=FULL: a commit
+ * returns when the log is on the disk. Writers take the lock at once (BEGIN IMMEDIATE); a
+ * transaction that began as a reader could find at its first write that it must start over.
+ *
+ * Threads: one at a time.
+ */
+#include "store/sqlite.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+static struct wg_sqlite *as_sqlite(struct wg_store *store)
+{
+    return (struct wg_sqlite *)store;
+}
+
+static enum wg_code fail_io(const struct wg_sqlite *store, int status, const char *did,
+                            struct wg_error *err)
+{
+    const int cause = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
+    if ((status & 0xff) == SQLITE_CANTOPEN && cause != 0)
+        return wg__fail_errno(err, cause, "store '%s': %s", store->path, did);
+    return wg__fail(err, WG_EIO, "store '%s': %s: %s%s%s", store->path, did, sqlite3_errstr(status),
+                    cause != 0 ? ": " : "", cause != 0 ? strerror(cause) : "");
+}
+
+static enum wg_code explain(const struct wg_sqlite *store, int status, const char *did,
+                            struct wg_error *err)
+{
+    const char *path = store->path;
+    switch (status & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return wg__fail(err, WG_EBUSY,
+                        "store '%s': %s: another process has kept it locked for more than %g s; "
+                        "nothing was written, try again",
+                        path, did, store->patience_s);
+    case SQLITE_FULL:
+        return wg__fail(err, WG_EIO,
+                        "store '%s': %s: the disk is full; nothing was written, free some space "
+                        "and try again",
+                        path, did);
+    case SQLITE_READONLY:
+        return wg__fail(err, WG_EPERM, "store '%s': %s: it is read-only for this user", path, did);
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return wg__fail(err, WG_EPERM, "store '%s': %s: not permitted", path, did);
+    case SQLITE_NOTADB:
+        return wg__fail(err, WG_EDATA, "store '%s': %s: the file is no store of jobs", path, did);
+    case SQLITE_CORRUPT:
+        return wg__fail(err, WG_EDATA,
+                        "store '%s': %s: the file is damaged; restore it from a copy, or move it "
+                        "away to begin anew",
+                        path, did);
+    case SQLITE_NOMEM:
+        return wg__fail(err, WG_ENOMEM, "store '%s': %s: out of memory", path, did);
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+        return fail_io(store, status, did, err);
+    default:
+        return wg__fail(err, WG_EIO, "store '%s': %s: %s", path, did,
+                        store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(status));
+    }
+}
+
+enum wg_code wg__sqlite_fail(struct wg_sqlite *store, int status, const char *did,
+                             struct wg_error *err)
+{
+    store->failed = explain(store, status, did, err);
+    return store->failed;
+}
+
+static const char *text_of(enum wg_sqlite_statement which)
+{
+    static const char *const texts[WG_SQL_COUNT] = {
+#define X(name, text) [WG_SQL_##name] = text,
+        WG_SQLITE_STATEMENTS(X)
+#undef X
+    };
+    return texts[which];
+}
+
+static int bind_all(sqlite3_stmt *statement, const char *types, va_list args)
+{
+    int status = SQLITE_OK;
+    for (int i = 1; types[i - 1] != '\0' && status == SQLITE_OK; i++) {
+        switch (types[i - 1]) {
+        case 'i':
+            status = sqlite3_bind_int64(statement, i, va_arg(args, int64_t));
+            break;
+        case 'd':
+            status = sqlite3_bind_double(statement, i, va_arg(args, double));
+            break;
+        default: /* the text outlives the walk: it belongs to the caller */
+            status = sqlite3_bind_text(statement, i, va_arg(args, const char *), -1, SQLITE_STATIC);
+            break;
+        }
+    }
+    return status;
+}
+
+static sqlite3_stmt *query_with(struct wg_sqlite *store, enum wg_sqlite_statement which,
+                                const char *did, struct wg_error *err, const char *types,
+                                va_list args)
+{
+    int status = SQLITE_OK;
+    if (store->statements[which] == NULL)
+        status = sqlite3_prepare_v3(store->db, text_of(which), -1, SQLITE_PREPARE_PERSISTENT,
+                                    &store->statements[which], NULL);
+    if (status == SQLITE_OK)
+        status = bind_all(store->statements[which], types, args);
+    if (status == SQLITE_OK)
+        return store->statements[which];
+    (void)wg__sqlite_fail(store, status, did, err);
+    return NULL;
+}
+
+sqlite3_stmt *wg__sqlite_query(struct wg_sqlite *store, enum wg_sqlite_statement which,
+                               const char *did, struct wg_error *err, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    sqlite3_stmt *statement = query_with(store, which, did, err, types, args);
+    va_end(args);
+    return statement;
+}
+
+enum wg_code wg__sqlite_done(struct wg_sqlite *store, sqlite3_stmt *statement, int status,
+                             const char *did, struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    if (status != SQLITE_DONE && status != SQLITE_ROW)
+        code = wg__sqlite_fail(store, status, did, err);
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement);
+    return code;
+}
+
+enum wg_code wg__sqlite_do(struct wg_sqlite *store, enum wg_sqlite_statement which, const char *did,
+                           struct wg_error *err, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    sqlite3_stmt *statement = query_with(store, which, did, err, types, args);
+    va_end(args);
+    if (statement == NULL)
+        return store->failed;
+    return wg__sqlite_done(store, statement, sqlite3_step(statement), did, err);
+}
+
+double wg__sqlite_double(sqlite3_stmt *statement, int column)
+{
+    if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+        return NAN;
+    return sqlite3_column_double(statement, column);
+}
+
+void wg__sqlite_text(sqlite3_stmt *statement, int column, char *out, size_t size)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    const size_t length = text != NULL ? strnlen(text, size - 1) : 0;
+    if (length > 0)
+        memcpy(out, text, length);
+    out[length] = '\0';
+}
+
+static enum wg_code begin(struct wg_store *base, bool writes, struct wg_error *err)
+{
+    struct wg_sqlite *store = as_sqlite(base);
+    const enum wg_sqlite_statement which = writes ? WG_SQL_BEGIN_WRITE : WG_SQL_BEGIN_READ;
+    return wg__sqlite_do(store, which, "cannot be locked", err, "");
+}
+
+static void rollback(struct wg_store *base)
+{
+    struct wg_sqlite *store = as_sqlite(base);
+    if (sqlite3_get_autocommit(store->db)) /* SQLite has rolled back by itself, on a full disk */
+        return;
+    (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static enum wg_code commit(struct wg_store *base, struct wg_error *err)
+{
+    const enum wg_code code =
+        wg__sqlite_do(as_sqlite(base), WG_SQL_COMMIT, "cannot commit", err, "");
+    if (code != WG_OK)
+        rollback(base);
+    return code;
+}
+
+static void close_store(struct wg_store *base)
+{
+    struct wg_sqlite *store = as_sqlite(base);
+    for (size_t i = 0; i < WG_SQL_COUNT; i++)
+        (void)sqlite3_finalize(store->statements[i]);
+    (void)sqlite3_close(store->db);
+    wg__free(store);
+}
+
+static const char *location(const struct wg_store *base)
+{
+    return ((const struct wg_sqlite *)base)->path;
+}
+
+static const struct wg_store_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = close_store,
+    .location = location,
+    .begin = begin,
+    .commit = commit,
+    .rollback = rollback,
+    .job_add = wg__sqlite_job_add,
+    .job_get = wg__sqlite_job_get,
+    .job_each = wg__sqlite_job_each,
+    .job_remove = wg__sqlite_job_remove,
+    .run_add = wg__sqlite_run_add,
+    .run_get = wg__sqlite_run_get,
+    .run_open = wg__sqlite_run_open,
+    .run_each = wg__sqlite_run_each,
+    .run_extend = wg__sqlite_run_extend,
+    .run_profile = wg__sqlite_run_profile,
+    .run_epoch = wg__sqlite_run_epoch,
+    .run_end = wg__sqlite_run_end,
+    .run_take_back = wg__sqlite_run_take_back,
+    .run_revive = wg__sqlite_run_revive,
+    .retry_add = wg__sqlite_retry_add,
+    .retry_remove = wg__sqlite_retry_remove,
+    .retry_find = wg__sqlite_retry_find,
+    .recurrence_get = wg__sqlite_recurrence_get,
+    .fact_each = wg__sqlite_fact_each,
+    .snapshot_put = wg__sqlite_snapshot_put,
+    .snapshot_get = wg__sqlite_snapshot_get,
+    .profile_put = wg__sqlite_profile_put,
+    .profile_get = wg__sqlite_profile_get,
+};
+
+/* Turning to WAL needs the file alone, and SQLite does not wait for that by itself. */
+static int set_mode(struct wg_sqlite *store)
+{
+    static const char pragmas[] = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+                                  "PRAGMA journal_mode = WAL";
+    const uint64_t from_ns = wg__clock_ns();
+    for (;;) {
+        const int status = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
+        if ((status & 0xff) != SQLITE_BUSY ||
+            (double)(wg__clock_ns() - from_ns) * 1e-9 > store->patience_s)
+            return status;
+        const struct timespec pause = {.tv_nsec = 1000000};
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static int set_up(struct wg_sqlite *store, const struct wg_store_opts *opts)
+{
+    (void)sqlite3_extended_result_codes(store->db, 1);
+    int status = sqlite3_busy_timeout(store->db, (int)fmin(store->patience_s * 1e3, 1e9));
+    if (status == SQLITE_OK)
+        status = set_mode(store);
+    /* Somebody who may only read can't turn a store to WAL, and need not. */
+    if ((status & 0xff) == SQLITE_READONLY && sqlite3_db_readonly(store->db, "main") == 1)
+        status = SQLITE_OK;
+    if (status == SQLITE_OK && opts->max_pages > 0) {
+        char *text = sqlite3_mprintf("PRAGMA max_page_count = %u", opts->max_pages);
+        status = text != NULL ? sqlite3_exec(store->db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
+        sqlite3_free(text);
+    }
+    return status;
+}
+
+enum wg_code wg__sqlite_connect(struct wg_sqlite **out, const struct wg_store_opts *opts,
+                                struct wg_error *err)
+{
+    const size_t length = strlen(opts->path) + 1;
+    if (opts->must_exist && access(opts->path, F_OK) != 0)
+        return wg__fail(err, WG_ENOENT, "no store '%s': no job was created there yet", opts->path);
+    struct wg_sqlite *store = wg__alloc_zeroed(1, sizeof *store + length);
+    if (store == NULL)
+        return wg__fail(err, WG_ENOMEM, "store '%s': out of memory", opts->path);
+    memcpy(store->path, opts->path, length);
+    store->base.ops = &sqlite_ops;
+    store->patience_s = opts->patience_s;
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (opts->must_exist ? 0 : SQLITE_OPEN_CREATE);
+    int status = sqlite3_open_v2(opts->path, &store->db, flags, NULL);
+    if (status == SQLITE_OK)
+        status = set_up(store, opts);
+    if (status != SQLITE_OK) {
+        const enum wg_code code = wg__sqlite_fail(store, status, "cannot be opened", err);
+        close_store(&store->base);
+        return code;
+    }
+    *out = store;
+    return WG_OK;
+}
+
+enum wg_code wg__store_open_sqlite(struct wg_store **out, const struct wg_store_opts *opts,
+                                   struct wg_error *err)
+{
+    struct wg_sqlite *store = NULL;
+    enum wg_code code = wg__sqlite_connect(&store, opts, err);
+    if (code != WG_OK)
+        return code;
+    code = wg__sqlite_migrate(store, err);
+    if (code != WG_OK) {
+        close_store(&store->base);
+        return code;
+    }
+    *out = &store->base;
+    return WG_OK;
+}
