@@ -19,6 +19,7 @@
 
 #include "wattgov/device.h"  // IWYU pragma: export
 #include "wattgov/error.h"   // IWYU pragma: export
+#include "wattgov/train.h"   // IWYU pragma: export
 #include "wattgov/version.h" // IWYU pragma: export
 #include "wattgov/window.h"  // IWYU pragma: export
 

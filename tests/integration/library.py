@@ -138,6 +138,9 @@ class Installed(unittest.TestCase):
             self.assertTrue(example, f"{path} has no example")
             code = "\n".join(["#include <stdio.h>", "#include <wattgov/wattgov.h>",
                               "void train_one_epoch(void);", "void train_one_epoch(void) {}",
+                              "void train_one_step(void);", "void train_one_step(void) {}",
+                              "double evaluate(void);", "double evaluate(void) { return 0.5; }",
+                              "enum { steps = 100 };",
                               "int main(void)", "{", example, "return 0;", "}", ""])
             with self.subTest(os.path.basename(path)):
                 for compiler in (["cc", "-std=c11"], ["c++", "-std=c++17"]):
