@@ -73,14 +73,20 @@ const char *wg__progress_path(const struct wg_progress *progress);
 /* Readable when there is something to pump (an epoll instance). */
 int wg__progress_fd(const struct wg_progress *progress);
 
-/* Reads what has come and hands it to the sink; never waits. Returns how many events there were. */
+/* Reads what has come and hands it to the sink; never waits. Returns how many events there were.
+ * Where the descriptor cannot tell (a network file system to which another machine writes) a pump
+ * now and then reads it all the same. */
 size_t wg__progress_pump(struct wg_progress *progress);
 
 /* A stream of the job (its stdout or stderr) that is read for the regular expressions and copied to
- * `copy_fd` unchanged, at once. Takes the descriptor over. The copy never blocks the job for longer
- * than our own reader does. */
+ * `copy_fd` (-1: nowhere) unchanged, at once. Takes the descriptor over, also when it fails. The
+ * copy never blocks the job for longer than our own reader does. SIGPIPE has to be ignored. */
 enum wg_code wg__progress_add_stream(struct wg_progress *progress, int fd, int copy_fd,
                                      struct wg_error *err);
+
+/* Whether all that the job has written to its streams so far has been copied. A copy whose reader
+ * is slow (a pager) takes its time: once the job has ended, pump until this is so, then close. */
+bool wg__progress_is_copied(const struct wg_progress *progress);
 
 /* The ranks that have said something. */
 unsigned wg__progress_ranks(const struct wg_progress *progress);
@@ -88,7 +94,7 @@ unsigned wg__progress_ranks(const struct wg_progress *progress);
 /* Lines that were no progress, so far, and the last one (cut), for a hint. */
 size_t wg__progress_rejected(const struct wg_progress *progress, const char **last_out);
 
-/* Pumps what is left and frees. NULL does nothing. */
+/* Reads what is left, copies what can be copied without waiting, and frees. NULL does nothing. */
 void wg__progress_close(struct wg_progress *progress);
 
 #endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far the job is, from what its ranks say: the job is as far as its slowest rank.
+ *
+ * Each rank counts from where it likes, so of each we keep what to add to its numbers:
+ *
+ *     a rank that joins later      begins where the job is
+ *     a rank that starts anew      goes on where it was: 148 149 150 | 100 101 102 -> 150 151 152
+ *     a number that comes late     (ranks that do not say which one they are; lines that overtake
+ *                                  each other) is no restart: only three lines in a row that are
+ *                                  below, and that rise, are
+ *     a rank that says no more     (60 s, while others do) no longer holds the job back
+ *
+ * So the job's number never goes back.
+ *
+ * Owns: the table of ranks.    Threads: pure, one thread at a time.
+ */
+#ifndef WG_LIVE_PROGRESS_COUNT_H
+#define WG_LIVE_PROGRESS_COUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WG_PROGRESS_RANKS_MAX = 4096, WG_PROGRESS_RESTART_LINES = 3 };
+
+struct wg_rank_count {
+    unsigned rank;
+    unsigned lower_count; /* lines in a row that were below `last` */
+    double base;          /* what to add to its numbers */
+    double last;          /* its number */
+    double lower_first, lower_last;
+    uint64_t heard_ns;
+};
+
+struct wg_progress_count {
+    struct wg_rank_count *ranks; /* by rank, rising */
+    size_t count, capacity;
+    size_t lowest_count; /* ranks that stand where the job does */
+    uint64_t looked_ns;  /* when they were counted */
+    bool has_value;
+    double value;
+};
+
+void wg__progress_count_init(struct wg_progress_count *count);
+void wg__progress_count_fini(struct wg_progress_count *count);
+
+/* Rank `rank` says `number` at `t_ns`. True: the job is further, count->value tells how far. A new
+ * rank beyond the largest number of ranks, or without memory, is left out. */
+bool wg__progress_count_add(struct wg_progress_count *count, unsigned rank, double number,
+                            uint64_t t_ns);
+
+#endif
