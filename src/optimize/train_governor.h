@@ -4,7 +4,9 @@
  * choice, and the watch over it. One ask/tell object per job.
  *
  * The caller feeds ticks (some ten a second, and one at each end of a step) with what is cheap to
- * know, and does what the answer says:
+ * know, and does what the answer says, and then gives the same tick again until the answer is KEEP
+ * (after END it tells the measurement first): one end of a step may end a measurement, change the
+ * setting and begin the next measurement. A caller that does not ask again loses time, no more.
  *
  *     KEEP     nothing
  *     SET      set all devices to `setting`
@@ -15,8 +17,7 @@
  *      WARMUP --> MEASURE <--> SETTLE          the search: a few settings, some of them again
  *                    |
  *                    v
- *                  HOLD  -- power or speed drifts --> SETTLE (the present setting and its
- * neighbours)
+ *                  HOLD  -- power or speed drifts --> the present setting and its neighbours
  *
  * How long a setting takes to act is seen, not assumed: SETTLE ends when power and speed are steady
  * again (bounded). A measurement goes on until its noise is small enough for the choice, and is
@@ -118,7 +119,8 @@ void wg__train_governor_tell(struct wg_train_governor *governor,
 void wg__train_governor_refuse(struct wg_train_governor *governor, size_t setting);
 
 enum wg_train_phase wg__train_governor_phase(const struct wg_train_governor *governor);
-/* The present setting, and the best one so far (`count` while nothing was measured). */
+/* The present setting (`count` before the first SET: the device is as it was found), and the best
+ * one so far (`count` while nothing was measured). */
 size_t wg__train_governor_setting(const struct wg_train_governor *governor);
 size_t wg__train_governor_best(const struct wg_train_governor *governor);
 /* The profile so far, in the order of the settings: those that were measured. Valid until the next

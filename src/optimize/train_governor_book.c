@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows, their noise, and the next one: see train_governor_book.h.
+ *
+ * Next is first what the search over few settings asks for (power_limit.c), told the means so far.
+ * That search weighs what it was told as if it were exact, so its answer is then made safe in two
+ * ways: the neighbours of the best are measured, which costs little since they cost nearly as
+ * little as the best; and settings are measured again while the best may, by noise, be worse than
+ * another by more than `regret_most`:
+ *
+ *     ln C(best) - ln C(other) + z sd(difference) > regret_most
+ *
+ * A clock is no limit in watts, and the search's model of the curve is made for those. It is given
+ * the power that the cube law of CMOS says of each clock instead (physics of vgpu/physics.c): near
+ * enough, since the model corrects power and speed by what is measured.
+ *
+ * The relative noise of a mean is the larger of what the measurements claim and of how they scatter
+ * (the Birge ratio of metrology), so sensors that are worse than they claim cost repeats and no
+ * regret.
+ *
+ * Threads: one at a time.
+ */
+#include "optimize/train_governor_book.h"
+
+#include <math.h>
+
+static const double regret_most = 0.005;
+static const double regret_z = 1.3;
+static const double slowdown_z = 2;     /* standard deviations to stay on the safe side of F */
+static const double noise_least = 5e-4; /* of any mean, relative */
+static const double clock_idle_share = 0.3, clock_floor = 0.6;
+static const double contradiction_sd = 3.5;
+enum { MEASUREMENTS_MOST = 8 };
+
+bool wg__train_book_is_known(const struct wg_train_book *book, size_t setting)
+{
+    const struct wg_train_row *row = &book->rows[setting];
+
+    return row->measurements > 0 && !row->is_refused && !row->is_stale;
+}
+
+static bool is_open(const struct wg_train_book *book, size_t setting)
+{
+    return !book->rows[setting].is_refused && !book->rows[setting].is_skipped;
+}
+
+/* The variance of the mean of `count` values by their scatter; 0 for less than three. */
+static double scatter_variance(double sum, double sum2, unsigned count)
+{
+    const double n = (double)count;
+
+    return count < 3 ? 0 : fmax(0, sum2 - sum * sum / n) / (n - 1) / n;
+}
+
+static double rate_sd(const struct wg_train_row *row)
+{
+    const double claimed = row->steps_variance / (row->steps * row->steps);
+    const double seen = scatter_variance(row->log_rate_sum, row->log_rate_sum2, row->measurements);
+
+    return sqrt(fmax(fmax(claimed, seen), noise_least * noise_least));
+}
+
+static double power_sd(const struct wg_train_row *row)
+{
+    const double claimed = row->energy_variance_j2 / (row->energy_j * row->energy_j);
+    const double seen =
+        scatter_variance(row->log_power_sum, row->log_power_sum2, row->measurements);
+
+    return sqrt(fmax(fmax(claimed, seen), noise_least * noise_least));
+}
+
+static double rate(const struct wg_train_row *row)
+{
+    return row->steps / row->time_s;
+}
+
+static double power_w(const struct wg_train_row *row)
+{
+    return row->energy_j / row->time_s;
+}
+
+/* Keeps of a row what is no measurement. */
+static void forget(struct wg_train_row *row)
+{
+    *row = (struct wg_train_row){
+        .discarded = row->discarded, .settle_s = row->settle_s, .is_refused = row->is_refused};
+}
+
+void wg__train_book_add(struct wg_train_book *book, size_t setting,
+                        const struct wg_train_measurement *measurement, double steps_sd)
+{
+    struct wg_train_row *row = &book->rows[setting];
+
+    if (row->is_stale || row->is_cached)
+        forget(row);
+    const double rate_off = log(measurement->steps / measurement->time_s) - log(rate(row));
+
+    if (row->measurements > 0 &&
+        fabs(rate_off) > contradiction_sd * hypot(steps_sd / measurement->steps, rate_sd(row)))
+        forget(row); /* the job has changed since, or was still warming up: the newest counts */
+    const double log_rate = log(measurement->steps / measurement->time_s);
+    const double log_power = log(measurement->energy_j / measurement->time_s);
+    const double energy_sd_j =
+        isfinite(measurement->energy_error_j) ? measurement->energy_error_j / 1.96 : 0;
+
+    row->time_s += measurement->time_s;
+    row->steps += measurement->steps;
+    row->energy_j += measurement->energy_j;
+    row->steps_variance += steps_sd * steps_sd;
+    row->energy_variance_j2 += energy_sd_j * energy_sd_j;
+    row->log_rate_sum += log_rate;
+    row->log_rate_sum2 += log_rate * log_rate;
+    row->log_power_sum += log_power;
+    row->log_power_sum2 += log_power * log_power;
+    row->measurements++;
+    row->is_skipped = false;
+}
+
+void wg__train_book_point(const struct wg_train_book *book, size_t setting,
+                          struct wg_train_point *out)
+{
+    const struct wg_train_row *row = &book->rows[setting];
+
+    *out = (struct wg_train_point){.setting = book->setting[setting],
+                                   .power_w = power_w(row),
+                                   .throughput = rate(row),
+                                   .power_sd = power_sd(row) * power_w(row),
+                                   .throughput_sd = rate_sd(row) * rate(row),
+                                   .measured_s = row->time_s,
+                                   .measurements = row->measurements,
+                                   .discarded = row->discarded,
+                                   .settle_s = row->settle_s};
+}
+
+double wg__train_book_cost(const struct wg_train_book *book, size_t setting, double *sd_out)
+{
+    const struct wg_train_row *row = &book->rows[setting];
+    const struct wg_objective *objective = &book->objective;
+    const double cost_per_s = wg__objective_cost_per_s(objective, power_w(row));
+    double power_share = 1; /* d ln cost / d ln power */
+
+    if (objective->kind == WG_OBJECTIVE_COST)
+        power_share = objective->eta * power_w(row) / cost_per_s;
+    else if (objective->kind == WG_OBJECTIVE_TIME)
+        power_share = 0;
+    *sd_out = hypot(power_share * power_sd(row), rate_sd(row));
+    return cost_per_s / rate(row);
+}
+
+/* The fastest known setting; `count` when none is known. */
+static size_t fastest(const struct wg_train_book *book)
+{
+    size_t found = book->count;
+
+    for (size_t i = 0; i < book->count; i++)
+        if (wg__train_book_is_known(book, i) &&
+            (found == book->count || rate(&book->rows[i]) >= rate(&book->rows[found])))
+            found = i;
+    return found;
+}
+
+/* By how many standard deviations a setting is fast enough for SLOWDOWN; INFINITY for others. */
+static double safety(const struct wg_train_book *book, size_t setting, size_t reference)
+{
+    if (book->objective.kind != WG_OBJECTIVE_SLOWDOWN || setting == reference)
+        return (double)INFINITY;
+    const struct wg_train_row *row = &book->rows[setting], *to = &book->rows[reference];
+
+    return log(rate(row) * book->objective.max_slowdown / rate(to)) /
+           hypot(rate_sd(row), rate_sd(to));
+}
+
+/* The best of those that are safe by `z` standard deviations. */
+static size_t best_by(const struct wg_train_book *book, double z)
+{
+    const size_t reference = fastest(book);
+    double least = (double)INFINITY, sd;
+    size_t best = book->count;
+
+    for (size_t i = 0; i < book->count; i++) {
+        if (!wg__train_book_is_known(book, i) || safety(book, i, reference) < z)
+            continue;
+        const double cost = wg__train_book_cost(book, i, &sd);
+
+        if (cost <= least) {
+            least = cost;
+            best = i;
+        }
+    }
+    return best;
+}
+
+size_t wg__train_book_best(const struct wg_train_book *book)
+{
+    return best_by(book, slowdown_z);
+}
+
+/* What the search is told of a setting as a limit in watts. */
+static double as_limit_w(const struct wg_train_book *book, size_t setting, size_t top)
+{
+    if (book->setting_w > 0)
+        return book->setting[setting] * book->setting_w;
+    const double x = book->setting[setting] / book->setting[top];
+    const double voltage = fmax(x, clock_floor);
+    const double share = clock_idle_share + (1 - clock_idle_share) * x * voltage * voltage;
+
+    return share * (wg__train_book_is_known(book, top) ? power_w(&book->rows[top]) : 1.0);
+}
+
+/* The next setting of the search over few settings. */
+static size_t search_next(const struct wg_train_book *book)
+{
+    struct wg_power_search search;
+    size_t index[WG_POWER_LIMITS_MAX] = {0}, count = 0, top = book->count, asked;
+    double limit_w[WG_POWER_LIMITS_MAX], near_w = NAN;
+
+    for (size_t i = 0; i < book->count; i++)
+        if (is_open(book, i))
+            top = i;
+    for (size_t i = 0; i < book->count && top < book->count; i++) {
+        if (!is_open(book, i))
+            continue;
+        limit_w[count] = as_limit_w(book, i, top);
+        if (isnan(near_w) && book->setting[i] >= book->neighbor_setting)
+            near_w = limit_w[count];
+        index[count++] = i;
+    }
+    if (count == 0 || wg__power_search_init(&search, &book->objective, WG_POWER_SEARCH_FEW_PROBES,
+                                            limit_w, count, near_w, NULL) != WG_OK)
+        return book->count;
+    for (size_t k = 0; k < count; k++) {
+        const struct wg_train_row *row = &book->rows[index[k]];
+
+        if (wg__train_book_is_known(book, index[k]))
+            (void)wg__power_search_tell(&search, k, power_w(row), rate(row), NULL);
+    }
+    return wg__power_search_ask(&search, &asked) ? index[asked] : book->count;
+}
+
+/* A neighbour of `setting` that can be measured and was not; `count`: none. */
+static size_t unknown_neighbor(const struct wg_train_book *book, size_t setting)
+{
+    size_t at = setting;
+
+    while (at-- > 0)
+        if (is_open(book, at)) {
+            if (!wg__train_book_is_known(book, at))
+                return at;
+            break;
+        }
+    for (at = setting + 1; at < book->count; at++)
+        if (is_open(book, at)) {
+            if (!wg__train_book_is_known(book, at))
+                return at;
+            break;
+        }
+    return book->count;
+}
+
+/* The noisier of two settings that may be measured again; `count`: neither. */
+static size_t noisier(const struct wg_train_book *book, size_t a, size_t b)
+{
+    double a_sd = -1, b_sd = -1;
+
+    if (is_open(book, a) && book->rows[a].measurements < MEASUREMENTS_MOST)
+        (void)wg__train_book_cost(book, a, &a_sd);
+    if (is_open(book, b) && book->rows[b].measurements < MEASUREMENTS_MOST)
+        (void)wg__train_book_cost(book, b, &b_sd);
+    if (a_sd < 0 && b_sd < 0)
+        return book->count;
+    return a_sd >= b_sd ? a : b;
+}
+
+size_t wg__train_book_rival(const struct wg_train_book *book)
+{
+    const size_t best = wg__train_book_best(book), reference = fastest(book);
+    double worst = regret_most, best_sd, sd;
+    size_t found = book->count;
+
+    if (best == book->count)
+        return book->count;
+    const double best_cost = wg__train_book_cost(book, best, &best_sd);
+
+    for (size_t i = 0; i < book->count; i++) {
+        if (i == best || !wg__train_book_is_known(book, i))
+            continue;
+        const double gap = safety(book, i, reference);
+        const double regret = log(best_cost / wg__train_book_cost(book, i, &sd)) +
+                              (gap < slowdown_z ? 0 : regret_z * hypot(sd, best_sd));
+
+        if (gap < -slowdown_z || regret <= worst)
+            continue;
+        const size_t again = noisier(book, i, gap < slowdown_z ? reference : best);
+
+        if (again == book->count)
+            continue;
+        worst = regret;
+        found = again;
+    }
+    return found;
+}
+
+size_t wg__train_book_next(const struct wg_train_book *book)
+{
+    size_t next = book->is_local ? book->count : search_next(book);
+    const size_t best = wg__train_book_best(book), reference = fastest(book);
+
+    if (next == book->count && best < book->count)
+        next = unknown_neighbor(book, best);
+    if (next == book->count && book->objective.kind == WG_OBJECTIVE_SLOWDOWN &&
+        best < book->count && best != reference && is_open(book, reference) &&
+        book->rows[reference].measurements < 2)
+        return reference; /* all others are judged by it, and it was measured first */
+    if (next == book->count)
+        next = wg__train_book_rival(book);
+    return next;
+}
