@@ -66,8 +66,8 @@ static void finds_the_best_limit_at_little_cost(void **state)
                 struct train_world_result result;
 
                 train_world_run(&job, &conditions, &config, seed, 300, &result);
-                if (!(result.first_regret < 0.03) || !(result.overhead_s < 15) ||
-                    !(result.overhead_j < 15 * result.held_power_w) || !(result.hold_s < 200))
+                if (!(result.first_regret < 0.03) || !(result.overhead_s < 18) ||
+                    !(result.overhead_j < 18 * result.held_power_w) || !(result.hold_s < 200))
                     fail_msg("%s, steps of %g s, seed %u: regret %g, overhead %g s, %g J, held at "
                              "%g s",
                              objectives[o], steps_s[s], (unsigned)seed, result.first_regret,
