@@ -24,6 +24,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/number.h"
+#include "device/amdgpu_clock.h"
 #include "device/backend.h"
 #include "device/clock_table.h"
 #include "device/drm_cards.h"
@@ -51,6 +52,7 @@ struct amd_device {
     struct wg_wrap energy; /* in units of gpu_metrics */
     struct wg_rocm_smi smi;
     bool uses_smi;
+    bool is_manual; /* this process has taken the clocks from the driver */
     struct wg_sysfs_file runtime_status;
 };
 
@@ -235,7 +237,9 @@ static void probe_limit(struct wg_kernel_device *kernel)
     const char *path = wg__kernel_format(kernel, "%s/power1_cap", folder);
     const bool is_sane = knob.max > 0.0 && knob.max < MOST_CAP_W && knob.min < MOST_CAP_W;
     if (is_sane && knob.min < knob.max) {
-        wg__kernel_knob(kernel, WG_KNOB_POWER_LIMIT, &knob, path, WRITE_REMEDY);
+        const struct wg_kernel_handle handle = {
+            .folder = HWMON, .name = "power1_cap", .scale = MICRO};
+        wg__kernel_knob_file(kernel, WG_KNOB_POWER_LIMIT, &knob, &handle, WRITE_REMEDY);
         return;
     }
     const char *why = wg__kernel_format(
@@ -421,12 +425,35 @@ static enum wg_code read(struct wg_device *device, uint32_t wanted, struct wg_sa
     return code != WG_OK ? code : wg__kernel_read(device, wanted, out, err);
 }
 
-static const struct wg_kernel_ops kernel_ops = {
-    .locate = locate, .release = release_rest, .reopen = reopen_rest};
+static enum wg_code set_clock(struct wg_kernel_device *kernel, enum wg_knob knob, double value,
+                              struct wg_error *err)
+{
+    return wg__amdgpu_clock_set(kernel, kernel->folders[CARD], knob, value,
+                                &amd_of(kernel)->is_manual, err);
+}
+
+/* The table tells which clock runs, not which are allowed. */
+static enum wg_code get_clock(struct wg_kernel_device *kernel, enum wg_knob knob, double *out,
+                              struct wg_error *err)
+{
+    (void)kernel;
+    (void)knob;
+    (void)err;
+    *out = NAN;
+    return WG_OK;
+}
+
+static const struct wg_kernel_ops kernel_ops = {.locate = locate,
+                                                .release = release_rest,
+                                                .reopen = reopen_rest,
+                                                .set = set_clock,
+                                                .get = get_clock};
 
 static const struct wg_device_ops device_ops = {
     .probe = probe,
     .read = read,
+    .set = wg__kernel_set,
+    .get = wg__kernel_get,
     .release = wg__kernel_release,
     .reopen = wg__kernel_reopen,
     .destroy = wg__kernel_destroy,

@@ -67,6 +67,15 @@ struct wg_device_ops {
     /* NULL: this kind of device knows no processes. */
     enum wg_code (*read_processes)(struct wg_device *device, struct wg_process *out,
                                    size_t capacity, size_t *count_out, struct wg_error *err);
+    /* Sets a knob that info.knobs lists as present; SI units. NAN: what the driver chooses by
+     * itself (clocks unlocked, the power limit at its preset). NULL: nothing of this kind can be
+     * set. */
+    enum wg_code (*set)(struct wg_device *device, enum wg_knob knob, double value,
+                        struct wg_error *err);
+    /* What a knob that is present stands at. NAN with WG_OK: the driver does not tell (NVML's
+     * locked clocks). WG_EDATA: no single number, as after a `set` that was cut off half way. */
+    enum wg_code (*get)(struct wg_device *device, enum wg_knob knob, double *out,
+                        struct wg_error *err);
     /* Closes handles and files; `reopen` gets them again, by id. The last release of a library's
      * devices unloads the library. NULL: holds nothing open. Called once between (re)open and
      * destroy, also where the probe failed; a reopen that fails leaves nothing open. */

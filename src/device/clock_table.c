@@ -15,9 +15,15 @@
 
 static const double MHZ = 1e6;
 
+struct line {
+    bool is_level;
+    bool is_current;
+    unsigned number;
+    double hz;
+};
+
 /* Reads "0: 500Mhz *"; false when it is another line. */
-static bool parse_line(const char *line, size_t length, bool *is_level_out, bool *is_current_out,
-                       double *out_hz)
+static bool parse_line(const char *line, size_t length, struct line *out)
 {
     const char *colon = memchr(line, ':', length);
     if (colon == NULL)
@@ -35,14 +41,16 @@ static bool parse_line(const char *line, size_t length, bool *is_level_out, bool
     uint64_t mhz = 0;
     if (!wg__parse_uint64(text, &mhz))
         return false;
-    *out_hz = (double)mhz * MHZ;
-    *is_level_out = line[0] >= '0' && line[0] <= '9';
-    *is_current_out = memchr(line, '*', length) != NULL;
+    *out = (struct line){.is_level = line[0] >= '0' && line[0] <= '9',
+                         .is_current = memchr(line, '*', length) != NULL,
+                         .hz = (double)mhz * MHZ};
+    for (const char *digit = line; out->is_level && *digit >= '0' && *digit <= '9'; digit++)
+        out->number = out->number * 10 + (unsigned)(*digit - '0');
     return true;
 }
 
 /* Puts a level where it belongs, unless it is there. */
-static void insert(struct wg_clock_table *table, double hz)
+static void insert(struct wg_clock_table *table, double hz, unsigned number)
 {
     size_t at = table->count;
     while (at > 0 && table->levels_hz[at - 1] > hz)
@@ -51,7 +59,10 @@ static void insert(struct wg_clock_table *table, double hz)
         return;
     memmove(&table->levels_hz[at + 1], &table->levels_hz[at],
             (table->count - at) * sizeof table->levels_hz[0]);
+    memmove(&table->numbers[at + 1], &table->numbers[at],
+            (table->count - at) * sizeof table->numbers[0]);
     table->levels_hz[at] = hz;
+    table->numbers[at] = number;
     table->count++;
 }
 
@@ -61,15 +72,13 @@ bool wg__clock_table_parse(const char *text, struct wg_clock_table *out)
     bool any = false;
     for (const char *line = text; *line != '\0';) {
         const size_t length = strcspn(line, "\n");
-        bool is_level = false;
-        bool is_current = false;
-        double hz = 0.0;
-        if (parse_line(line, length, &is_level, &is_current, &hz)) {
+        struct line parsed;
+        if (parse_line(line, length, &parsed)) {
             any = true;
-            if (is_level)
-                insert(out, hz);
-            if (is_current)
-                out->current_hz = hz;
+            if (parsed.is_level)
+                insert(out, parsed.hz, parsed.number);
+            if (parsed.is_current)
+                out->current_hz = parsed.hz;
         }
         line += length;
         line += *line == '\n';

@@ -18,6 +18,7 @@ enum { WG_CLOCK_TABLE_LEVELS = 32 };
 
 struct wg_clock_table {
     double levels_hz[WG_CLOCK_TABLE_LEVELS]; /* rising; more than fit are left out */
+    unsigned numbers[WG_CLOCK_TABLE_LEVELS]; /* of the table, which are written to allow a level */
     size_t count;
     double current_hz; /* NAN: none is marked */
 };

@@ -12,6 +12,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/number.h"
 
@@ -66,14 +67,20 @@ enum wg_code wg__cpu_clock_open(struct wg_cpu_clock *clock, const char *root, un
     const size_t kept_count = filter(root, package, die, paths, names, count, kept);
     if (kept_count == 0)
         return WG_OK;
+    for (size_t i = 0; i < kept_count; i++) {
+        kept[i] = wg__sysfs_path(paths, CPU_FOLDER "/cpufreq/%s", kept[i]);
+        if (kept[i] == NULL)
+            return wg__fail(err, WG_ENOMEM, "cpufreq: out of memory");
+    }
+    clock->all = kept;
+    clock->all_count = kept_count;
     size_t used = WG_CPU_CLOCK_FILES;
     if (kept_count < used)
         used = kept_count;
     for (size_t i = 0; i < used; i++) {
-        const char *name = kept[i * kept_count / used];
-        const char *policy = wg__sysfs_path(paths, CPU_FOLDER "/cpufreq/%s", name);
-        const char *path = wg__sysfs_path(paths, CPU_FOLDER "/cpufreq/%s/scaling_cur_freq", name);
-        if (policy == NULL || path == NULL) {
+        const char *policy = kept[i * kept_count / used];
+        const char *path = wg__sysfs_path(paths, "%s/scaling_cur_freq", policy);
+        if (path == NULL) {
             wg__cpu_clock_close(clock);
             return wg__fail(err, WG_ENOMEM, "cpufreq: out of memory");
         }
@@ -153,5 +160,84 @@ void wg__cpu_clock_describe(const struct wg_cpu_clock *clock, struct wg_kernel_d
         wg__sysfs_path(&kernel->paths, "%s/scaling_available_frequencies", clock->policies[0]);
     if (levels != NULL)
         wg__kernel_levels(kernel, levels, KHZ, &knob);
+    kernel->cpu_clock = clock;
     wg__kernel_knob(kernel, WG_KNOB_CPU_CLOCK, &knob, path, REMEDY);
+}
+
+/* -- Setting ---------------------------------------------------------------------------------- */
+
+/* The policy's file, which holds kHz. No allocation: the way back must work without memory. */
+static enum wg_code read_policy(const struct wg_kernel_device *kernel, const char *policy,
+                                const char *name, double *out_hz, struct wg_error *err)
+{
+    char path[WG_SYSFS_PATH_MAX];
+    uint64_t khz = 0;
+    (void)snprintf(path, sizeof path, "%s/%s", policy, name);
+    const enum wg_code code = wg__sysfs_uint(kernel->root, path, &khz, err);
+    if (code == WG_OK)
+        *out_hz = (double)khz * KHZ;
+    return code;
+}
+
+/* What the policy is to have where the package is to have `limit_hz`. */
+static double limit_of(const struct wg_kernel_device *kernel, const char *policy, double limit_hz)
+{
+    double most_hz = NAN;
+    (void)read_policy(kernel, policy, "cpuinfo_max_freq", &most_hz, NULL);
+    return fmin(limit_hz, most_hz); /* of NAN and a number: the number */
+}
+
+enum wg_code wg__cpu_clock_set_limit(const struct wg_cpu_clock *clock,
+                                     struct wg_kernel_device *kernel, double limit_hz,
+                                     struct wg_error *err)
+{
+    if (clock->all_count == 0)
+        return wg__fail(err, WG_ENOENT, CPU_FOLDER "/cpufreq: no policy");
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < clock->all_count; i++) {
+        char path[WG_SYSFS_PATH_MAX];
+        char text[32];
+        const double hz = limit_of(kernel, clock->all[i], limit_hz);
+        if (!(hz > 0.0 && hz < 1e13)) {
+            code = wg__fail(err, WG_EINVAL, "%s: %.6g Hz is no clock", clock->all[i], hz);
+            continue;
+        }
+        (void)snprintf(path, sizeof path, "%s/scaling_max_freq", clock->all[i]);
+        (void)snprintf(text, sizeof text, "%lld", llround(hz / KHZ));
+        atomic_store(&kernel->device.call, "scaling_max_freq");
+        const enum wg_code one = wg__sysfs_write(kernel->root, path, text, err);
+        atomic_store(&kernel->device.call, NULL);
+        if (one != WG_OK)
+            code = one;
+    }
+    return code;
+}
+
+enum wg_code wg__cpu_clock_get_limit(const struct wg_cpu_clock *clock,
+                                     struct wg_kernel_device *kernel, double *out,
+                                     struct wg_error *err)
+{
+    double most_hz = 0.0;
+    for (size_t i = 0; i < clock->all_count; i++) {
+        double hz = 0.0;
+        const enum wg_code code = read_policy(kernel, clock->all[i], "scaling_max_freq", &hz, err);
+        if (code != WG_OK)
+            return code;
+        most_hz = fmax(most_hz, hz);
+    }
+    for (size_t i = 0; i < clock->all_count; i++) {
+        double hz = 0.0;
+        const enum wg_code code = read_policy(kernel, clock->all[i], "scaling_max_freq", &hz, err);
+        if (code != WG_OK)
+            return code;
+        if (fabs(hz - limit_of(kernel, clock->all[i], most_hz)) > KHZ)
+            return wg__fail(err, WG_EDATA,
+                            "%s/scaling_max_freq is %.0f MHz, of other cores %.0f MHz: the cores "
+                            "have no limit in common",
+                            clock->all[i], hz / 1e6, most_hz / 1e6);
+    }
+    if (clock->all_count == 0)
+        return wg__fail(err, WG_ENOENT, CPU_FOLDER "/cpufreq: no policy");
+    *out = most_hz;
+    return WG_OK;
 }

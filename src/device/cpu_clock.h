@@ -19,6 +19,8 @@ struct wg_cpu_clock {
     struct wg_sysfs_file files[WG_CPU_CLOCK_FILES];
     const char *policies[WG_CPU_CLOCK_FILES]; /* "/sys/devices/system/cpu/cpufreq/policy0" */
     size_t count;
+    const char *const *all; /* the policies of the package, each one; as long as `paths` */
+    size_t all_count;
 };
 
 /* Opens the clocks of a package and die (UINT_MAX: any); texts go to `paths`. Without cpufreq, in a
@@ -31,7 +33,18 @@ void wg__cpu_clock_close(struct wg_cpu_clock *clock);
 enum wg_code wg__cpu_clock_read(const struct wg_cpu_clock *clock, double *out,
                                 struct wg_error *err);
 
-/* Fills the knob WG_KNOB_CPU_CLOCK (scaling_max_freq) of `kernel`. */
+/* Sets or reads scaling_max_freq of every policy. A policy gets at most its own cpuinfo_max_freq,
+ * so that one number fits processors with two kinds of cores; one that fails stops no other.
+ * WG_EDATA: the policies have different limits. NAN: the largest that each can do. */
+enum wg_code wg__cpu_clock_set_limit(const struct wg_cpu_clock *clock,
+                                     struct wg_kernel_device *kernel, double limit_hz,
+                                     struct wg_error *err);
+enum wg_code wg__cpu_clock_get_limit(const struct wg_cpu_clock *clock,
+                                     struct wg_kernel_device *kernel, double *out,
+                                     struct wg_error *err);
+
+/* Fills the knob WG_KNOB_CPU_CLOCK (scaling_max_freq) of `kernel`, which keeps `clock` to set it.
+ */
 void wg__cpu_clock_describe(const struct wg_cpu_clock *clock, struct wg_kernel_device *kernel);
 
 #endif

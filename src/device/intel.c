@@ -98,7 +98,8 @@ static void probe_limit(struct wg_kernel_device *kernel)
                                       .step = 0.125,
                                       .preset = NAN,
                                       .current = current_w > 0.0 ? current_w : (double)NAN};
-    wg__kernel_knob(kernel, WG_KNOB_POWER_LIMIT, &knob, path, REMEDY);
+    const struct wg_kernel_handle handle = {.folder = HWMON, .name = "power1_max", .scale = MICRO};
+    wg__kernel_knob_file(kernel, WG_KNOB_POWER_LIMIT, &knob, &handle, REMEDY);
 }
 
 static void probe_clock(struct intel_device *intel)
@@ -114,8 +115,9 @@ static void probe_clock(struct intel_device *intel)
                                       .preset = read_number(kernel, CLOCK, files->most, MHZ),
                                       .current = read_number(kernel, CLOCK, files->limit, MHZ)};
     const char *path = wg__kernel_format(kernel, "%s/%s", kernel->folders[CLOCK], files->limit);
+    const struct wg_kernel_handle handle = {.folder = CLOCK, .name = files->limit, .scale = MHZ};
     if (knob.min < knob.max)
-        wg__kernel_knob(kernel, WG_KNOB_GPU_CLOCK, &knob, path, REMEDY);
+        wg__kernel_knob_file(kernel, WG_KNOB_GPU_CLOCK, &knob, &handle, REMEDY);
     else
         wg__kernel_no_knob(kernel, WG_KNOB_GPU_CLOCK, path, "its files leave no range", NULL);
 }
@@ -163,6 +165,8 @@ static const struct wg_kernel_ops kernel_ops = {.locate = locate};
 static const struct wg_device_ops device_ops = {
     .probe = probe,
     .read = wg__kernel_read,
+    .set = wg__kernel_set,
+    .get = wg__kernel_get,
     .release = wg__kernel_release,
     .reopen = wg__kernel_reopen,
     .destroy = wg__kernel_destroy,

@@ -264,7 +264,9 @@ static void probe_gpu_clock(struct wg_kernel_device *kernel)
     uint64_t limit_hz = 0;
     if (read_uint_below(kernel, MAIN, "max_freq", &limit_hz))
         knob.current = (double)limit_hz;
-    wg__kernel_knob(kernel, WG_KNOB_GPU_CLOCK, &knob, path, WRITE_REMEDY);
+    knob.preset = knob.max;
+    const struct wg_kernel_handle handle = {.folder = MAIN, .name = "max_freq", .scale = 1.0};
+    wg__kernel_knob_file(kernel, WG_KNOB_GPU_CLOCK, &knob, &handle, WRITE_REMEDY);
 }
 
 static void probe_memory_clock(struct wg_kernel_device *kernel)
@@ -290,6 +292,34 @@ static void probe_memory_clock(struct wg_kernel_device *kernel)
     const struct wg_knob_info knob = {
         .min = (double)min_hz, .max = (double)max_hz, .preset = NAN, .current = NAN};
     wg__kernel_knob(kernel, WG_KNOB_MEMORY_CLOCK, &knob, path, EMC_REMEDY);
+}
+
+/* The memory's clock stays where it is written only while its lock is on; off, the firmware chooses
+ * by itself. */
+static const struct wg_kernel_handle emc_lock = {
+    .folder = EMC, .name = "mrq_rate_locked", .scale = 1.0};
+static const struct wg_kernel_handle emc_rate = {.folder = EMC, .name = "rate", .scale = 1.0};
+
+static enum wg_code set_memory_clock(struct wg_kernel_device *kernel, enum wg_knob knob,
+                                     double value, struct wg_error *err)
+{
+    (void)knob; /* the only one without a file of its own */
+    if (isnan(value))
+        return wg__kernel_set_number(kernel, &emc_lock, 0.0, err);
+    const enum wg_code code = wg__kernel_set_number(kernel, &emc_lock, 1.0, err);
+    return code == WG_OK ? wg__kernel_set_number(kernel, &emc_rate, value, err) : code;
+}
+
+static enum wg_code get_memory_clock(struct wg_kernel_device *kernel, enum wg_knob knob,
+                                     double *out, struct wg_error *err)
+{
+    (void)knob;
+    double lock = 0.0;
+    const enum wg_code code = wg__kernel_get_number(kernel, &emc_lock, &lock, err);
+    if (code != WG_OK)
+        return code;
+    *out = NAN;
+    return lock > 0.0 ? wg__kernel_get_number(kernel, &emc_rate, out, err) : WG_OK;
 }
 
 static enum wg_code probe_gpu(struct wg_device *device, struct wg_error *err)
@@ -349,12 +379,15 @@ static enum wg_code probe_cpu(struct wg_device *device, struct wg_error *err)
 /* -- The backend ------------------------------------------------------------------------------- */
 
 static const struct wg_kernel_ops rail_kernel = {.locate = locate_rail, .release = release_rest};
-static const struct wg_kernel_ops gpu_kernel = {.locate = locate_gpu};
+static const struct wg_kernel_ops gpu_kernel = {
+    .locate = locate_gpu, .set = set_memory_clock, .get = get_memory_clock};
 static const struct wg_kernel_ops cpu_kernel = {.locate = locate_cpu, .release = release_rest};
 
 #define JETSON_OPS(first)                                                                          \
     {.probe = (first),                                                                             \
      .read = wg__kernel_read,                                                                      \
+     .set = wg__kernel_set,                                                                        \
+     .get = wg__kernel_get,                                                                        \
      .release = wg__kernel_release,                                                                \
      .reopen = wg__kernel_reopen,                                                                  \
      .destroy = wg__kernel_destroy}

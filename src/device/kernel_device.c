@@ -330,8 +330,11 @@ enum wg_code wg__kernel_begin(struct wg_kernel_device *kernel, struct wg_error *
         kernel->gauges[i].name = NULL;
         info->meters[i] = (struct wg_meter_info){0};
     }
-    for (size_t i = 0; i < WG_KNOB_COUNT; i++)
+    kernel->cpu_clock = NULL;
+    for (size_t i = 0; i < WG_KNOB_COUNT; i++) {
         info->knobs[i] = (struct wg_knob_info){0};
+        kernel->handles[i] = (struct wg_kernel_handle){0};
+    }
     return code;
 }
 

@@ -20,6 +20,7 @@
 #include "device/backend.h"
 #include "device/sysfs.h"
 
+struct wg_cpu_clock;
 struct wg_kernel_device;
 
 enum { WG_KERNEL_FOLDERS = 4 };
@@ -36,6 +37,13 @@ struct wg_kernel_gauge {
     struct wg_sysfs_file file; /* set by wg__kernel_add */
 };
 
+/* What sets a knob: one file with one number. */
+struct wg_kernel_handle {
+    unsigned folder;  /* of wg_kernel_device.folders */
+    const char *name; /* of the file; NULL: the knob is set in another way, or not at all */
+    double scale;     /* value = number * scale */
+};
+
 struct wg_kernel_ops {
     /* Finds the folders again and puts them into `folders` (texts in `paths`); folders[0] is gone
      * when the device is. WG_ELOST: it is not there any more. */
@@ -43,6 +51,11 @@ struct wg_kernel_ops {
     /* Closes and opens what is not in `gauges`; NULL: nothing. */
     void (*release)(struct wg_kernel_device *kernel);
     enum wg_code (*reopen)(struct wg_kernel_device *kernel, struct wg_error *err);
+    /* As struct wg_device_ops, for knobs without a handle; NULL: there are none. */
+    enum wg_code (*set)(struct wg_kernel_device *kernel, enum wg_knob knob, double value,
+                        struct wg_error *err);
+    enum wg_code (*get)(struct wg_kernel_device *kernel, enum wg_knob knob, double *out,
+                        struct wg_error *err);
 };
 
 struct wg_kernel_device {
@@ -52,6 +65,8 @@ struct wg_kernel_device {
     struct wg_arena paths;
     const char *folders[WG_KERNEL_FOLDERS];
     struct wg_kernel_gauge gauges[WG_METRIC_COUNT];
+    struct wg_kernel_handle handles[WG_KNOB_COUNT]; /* set by probes */
+    const struct wg_cpu_clock *cpu_clock;           /* sets WG_KNOB_CPU_CLOCK; NULL: nothing does */
     bool is_out_of_memory; /* a text could not be kept: wg__kernel_finish tells */
 };
 
@@ -82,6 +97,19 @@ void wg__kernel_no_knob(struct wg_kernel_device *kernel, enum wg_knob knob, cons
 void wg__kernel_knob(struct wg_kernel_device *kernel, enum wg_knob knob,
                      const struct wg_knob_info *knob_info, const char *path, const char *remedy);
 
+/* The same for one that is set by writing a number to a file. */
+void wg__kernel_knob_file(struct wg_kernel_device *kernel, enum wg_knob knob,
+                          const struct wg_knob_info *knob_info,
+                          const struct wg_kernel_handle *handle, const char *remedy);
+
+/* Reads or writes a number of a file in one of the folders: value = number * scale. */
+enum wg_code wg__kernel_get_number(struct wg_kernel_device *kernel,
+                                   const struct wg_kernel_handle *handle, double *out,
+                                   struct wg_error *err);
+enum wg_code wg__kernel_set_number(struct wg_kernel_device *kernel,
+                                   const struct wg_kernel_handle *handle, double value,
+                                   struct wg_error *err);
+
 /* The levels of a knob: the numbers of a file, times `scale`, rising; without the file none. */
 void wg__kernel_levels(struct wg_kernel_device *kernel, const char *path, double scale,
                        struct wg_knob_info *knob_info);
@@ -98,6 +126,10 @@ enum wg_code wg__kernel_finish(struct wg_kernel_device *kernel, const char *why,
 /* Ready to be struct wg_device_ops members. `destroy` takes a struct from wg__alloc. */
 enum wg_code wg__kernel_read(struct wg_device *device, uint32_t wanted, struct wg_sample *out,
                              struct wg_error *err);
+enum wg_code wg__kernel_set(struct wg_device *device, enum wg_knob knob, double value,
+                            struct wg_error *err);
+enum wg_code wg__kernel_get(struct wg_device *device, enum wg_knob knob, double *out,
+                            struct wg_error *err);
 void wg__kernel_release(struct wg_device *device);
 enum wg_code wg__kernel_reopen(struct wg_device *device, struct wg_error *err);
 void wg__kernel_destroy(struct wg_device *device);

@@ -269,3 +269,52 @@ enum wg_code wg_device_read_processes(struct wg_device *device, struct wg_proces
     wg__slot_leave(slot);
     return code;
 }
+
+/* -- Knobs ------------------------------------------------------------------------------------ */
+
+/* Runs a job of the kind on a knob; `*value` goes in and comes out. */
+static enum wg_code run_knob(struct wg_device *device, enum wg_job_kind kind, enum wg_knob knob,
+                             double *value, struct wg_error *err)
+{
+    struct wg_slot *slot = slot_of(device);
+    const struct wg_device_info *info = wg_device_get_info(device);
+    if (knob >= WG_KNOB_COUNT)
+        return wg__fail(err, WG_EINVAL, "%s: there is no knob %d", info->label, (int)knob);
+    if (device->ops->set == NULL || device->ops->get == NULL)
+        return wg__fail(err, WG_EUNSUPPORTED, "%s: nothing can be set on a device of '%s'",
+                        info->label, info->backend);
+    const uint64_t until_ns = wg__machine_deadline_ns(device->machine);
+    enum wg_code code = enter_readable(slot, until_ns, err);
+    if (code != WG_OK)
+        return code;
+    info = wg_device_get_info(device); /* a reopen may have told more */
+    if (!info->knobs[knob].is_present) {
+        wg__slot_leave(slot);
+        return wg__fail(err, WG_EUNSUPPORTED, "%s has no %s: %s", info->label, wg_knob_key(knob),
+                        info->knobs[knob].why_not != NULL ? info->knobs[knob].why_not
+                                                          : "its driver lists none");
+    }
+    slot->job.kind = kind;
+    slot->job.knob = knob;
+    slot->job.value = *value;
+    bool is_mine = false;
+    code = run_job(slot, until_ns, &is_mine, err);
+    if (!is_mine)
+        return code;
+    if (code == WG_OK)
+        *value = slot->job.value;
+    wg__slot_leave(slot);
+    return code;
+}
+
+enum wg_code wg__device_set_knob(struct wg_device *device, enum wg_knob knob, double value,
+                                 struct wg_error *err)
+{
+    return run_knob(device, WG_JOB_SET, knob, &value, err);
+}
+
+enum wg_code wg__device_get_knob(struct wg_device *device, enum wg_knob knob, double *out,
+                                 struct wg_error *err)
+{
+    return run_knob(device, WG_JOB_GET, knob, out, err);
+}

@@ -31,6 +31,18 @@ enum wg_code wg__machine_open_setup(struct wg_machine **out, const struct wg_mac
 enum wg_code wg__device_read_blocking(struct wg_device *device, uint32_t wanted,
                                       struct wg_sample *out, struct wg_error *err);
 
+/* Sets a knob, in SI units, within the machine's call timeout; NAN: what the driver chooses by
+ * itself. The value is the caller's care: it is not compared with the knob's range.
+ * WG_EUNSUPPORTED: no such knob, or nothing can be set here (a recording); WG_EPERM with what to
+ * do; WG_ETIMEOUT: it may still be set when the call returns; else as wg_device_read. */
+enum wg_code wg__device_set_knob(struct wg_device *device, enum wg_knob knob, double value,
+                                 struct wg_error *err);
+
+/* What a knob stands at. NAN with WG_OK: the driver does not tell (NVML's locked clocks). WG_EDATA:
+ * no single number. */
+enum wg_code wg__device_get_knob(struct wg_device *device, enum wg_knob knob, double *out,
+                                 struct wg_error *err);
+
 /* The watchdog's side: marks that a call of `wg__device_read_blocking` was given up. The device and
  * its machine are not freed before it returns; others get WG_ETIMEOUT at once until then. The text
  * names device, call and how long. */

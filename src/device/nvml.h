@@ -5,6 +5,7 @@
  *     nvml.c          finds the GPUs that are chosen; handles, release, reopen
  *     nvml_pci.c      what the kernel tells of them without waking one
  *     nvml_probe.c    what a GPU is and can be asked; nvml_knobs.c: what can be set
+ *     nvml_control.c  setting it
  *     nvml_read.c     one look at it
  *     nvml_retry.c    coming back to a driver that was there and is gone
  *     nvml_process.c  who uses it
@@ -139,6 +140,12 @@ const char *wg__nvml_why_not(struct nvml_gpu *gpu, const char *call, int code);
 
 /* nvml_knobs.c: fills info.knobs. WG_ENOMEM. */
 enum wg_code wg__nvml_probe_knobs(struct nvml_gpu *gpu, struct wg_error *err);
+
+/* nvml_control.c */
+enum wg_code wg__nvml_set(struct wg_device *device, enum wg_knob knob, double value,
+                          struct wg_error *err);
+enum wg_code wg__nvml_get(struct wg_device *device, enum wg_knob knob, double *out,
+                          struct wg_error *err);
 
 /* nvml_read.c */
 enum wg_code wg__nvml_read(struct wg_device *device, uint32_t wanted, struct wg_sample *out,

@@ -238,7 +238,7 @@ static enum wg_code probe_clocks(struct nvml_gpu *gpu, struct wg_error *err)
         set_absent(gpu_knob, "GPU clocks can be locked from Volta on", NULL);
     else
         code = probe_clock(gpu, WG_KNOB_GPU_CLOCK, graphics_call, &graphics,
-                           calls->lock_gpu_clocks != NULL, err);
+                           calls->lock_gpu_clocks != NULL && calls->unlock_gpu_clocks != NULL, err);
     if (code != WG_OK)
         return code;
     if (is_one_of(info->architecture, old, WITHOUT_MEMORY_LOCK)) {
@@ -246,7 +246,8 @@ static enum wg_code probe_clocks(struct nvml_gpu *gpu, struct wg_error *err)
         return WG_OK;
     }
     return probe_clock(gpu, WG_KNOB_MEMORY_CLOCK, wg__nvml_names.memory_clocks, &memory,
-                       calls->lock_memory_clocks != NULL, err);
+                       calls->lock_memory_clocks != NULL && calls->unlock_memory_clocks != NULL,
+                       err);
 }
 
 enum wg_code wg__nvml_probe_knobs(struct nvml_gpu *gpu, struct wg_error *err)

@@ -98,6 +98,10 @@
       "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceSetGpuLockedClocks", NULL, NULL)                  \
     X(lock_memory_clocks, OPTIONAL, (nvml_device device, unsigned min_mhz, unsigned max_mhz),      \
       "nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceSetMemoryLockedClocks", NULL, NULL)            \
+    X(unlock_gpu_clocks, OPTIONAL, (nvml_device device), "nvmlDeviceResetGpuLockedClocks",         \
+      "nvmlDeviceResetGpuLockedClocks", NULL, NULL)                                                \
+    X(unlock_memory_clocks, OPTIONAL, (nvml_device device), "nvmlDeviceResetMemoryLockedClocks",   \
+      "nvmlDeviceResetMemoryLockedClocks", NULL, NULL)                                             \
     X(mig_mode, OPTIONAL, (nvml_device device, unsigned *current, unsigned *pending),              \
       "nvmlDeviceGetMigMode", "nvmlDeviceGetMigMode", NULL, NULL)                                  \
     X(mig_max, OPTIONAL, (nvml_device device, unsigned *out), "nvmlDeviceGetMaxMigDeviceCount",    \

@@ -353,7 +353,8 @@ static void probe_limit(struct wg_kernel_device *kernel)
                                       .step = LIMIT_STEP_W,
                                       .preset = NAN,
                                       .current = read_number(kernel, name) * MICRO};
-    wg__kernel_knob(kernel, WG_KNOB_POWER_LIMIT, &knob, path, LIMIT_REMEDY);
+    const struct wg_kernel_handle handle = {.folder = ZONE, .name = name, .scale = MICRO};
+    wg__kernel_knob_file(kernel, WG_KNOB_POWER_LIMIT, &knob, &handle, LIMIT_REMEDY);
 }
 
 /* -- The device -------------------------------------------------------------------------------- */
@@ -468,6 +469,8 @@ static const struct wg_kernel_ops kernel_ops = {.locate = locate, .release = rel
 static const struct wg_device_ops device_ops = {
     .probe = probe,
     .read = wg__kernel_read,
+    .set = wg__kernel_set,
+    .get = wg__kernel_get,
     .release = wg__kernel_release,
     .reopen = wg__kernel_reopen,
     .destroy = wg__kernel_destroy,

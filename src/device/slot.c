@@ -215,6 +215,12 @@ static void run_job(void *context)
         job->code = device->ops->read_processes(device, job->processes, job->capacity, &job->count,
                                                 &job->err);
         break;
+    case WG_JOB_SET:
+        job->code = device->ops->set(device, job->knob, job->value, &job->err);
+        break;
+    case WG_JOB_GET:
+        job->code = device->ops->get(device, job->knob, &job->value, &job->err);
+        break;
     case WG_JOB_RELEASE:
         if (!slot->is_released && device->ops->release != NULL)
             device->ops->release(device);

@@ -24,13 +24,23 @@
 #include "device/backend.h"
 #include "device/deadline.h"
 
-enum wg_job_kind { WG_JOB_PROBE, WG_JOB_READ, WG_JOB_PROCESSES, WG_JOB_RELEASE, WG_JOB_REOPEN };
+enum wg_job_kind {
+    WG_JOB_PROBE,
+    WG_JOB_READ,
+    WG_JOB_PROCESSES,
+    WG_JOB_SET,
+    WG_JOB_GET,
+    WG_JOB_RELEASE,
+    WG_JOB_REOPEN
+};
 
 /* A call on the worker, with room for its answer: a caller that has gone may own none of it. */
 struct wg_job {
     enum wg_job_kind kind;
     uint32_t wanted;
     struct wg_sample sample;
+    enum wg_knob knob;
+    double value;                 /* to set, or what was got */
     struct wg_process *processes; /* on the heap; freed by whoever owns the job at the end */
     size_t capacity;
     size_t count;

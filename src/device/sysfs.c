@@ -187,6 +187,38 @@ enum wg_code wg__sysfs_uint(const char *root, const char *path, uint64_t *out, s
     return code;
 }
 
+/* The kernel's files ignore O_TRUNC; in a fake tree the new number must not end with digits of the
+ * old one. */
+enum wg_code wg__sysfs_write(const char *root, const char *path, const char *text,
+                             struct wg_error *err)
+{
+    char full[WG_SYSFS_PATH_MAX];
+    if (!join(full, root, path))
+        return fail_long(path, err);
+    const int fd = open(full, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return wg__fail_errno(err, errno, "opening %s to write '%s'", path, text);
+    const size_t length = strlen(text);
+    ssize_t written = 0;
+    do {
+        written = write(fd, text, length);
+    } while (written < 0 && errno == EINTR);
+    const int error_number = errno;
+    (void)close(fd);
+    if (written == (ssize_t)length)
+        return WG_OK;
+    if (written >= 0)
+        return wg__fail(err, WG_EIO, "writing '%s' to %s: only %zd bytes were taken", text, path,
+                        written);
+    if (error_number == ENODEV || error_number == EOPNOTSUPP) {
+        (void)wg__fail_errno(err, error_number, "writing '%s' to %s", text, path);
+        if (err != NULL)
+            err->code = WG_EUNSUPPORTED;
+        return WG_EUNSUPPORTED;
+    }
+    return wg__fail_errno(err, error_number, "writing '%s' to %s", text, path);
+}
+
 /* -- Folders ----------------------------------------------------------------------------------- */
 
 static int compare_names(const void *left, const void *right)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small files of the kernel, read as text or numbers, below a root that tests replace.
+ * Small files of the kernel, read and written as text or numbers, below a root that tests replace.
  *
  * Each failure names the file without the root ("/sys/class/powercap/intel-rapl:0/energy_uj") and
  * the cause. A file that is read at each tick is held open (`struct wg_sysfs_file`) and read with
@@ -33,6 +33,11 @@ enum wg_code wg__sysfs_text(const char *root, const char *path, char *out, size_
                             struct wg_error *err);
 enum wg_code wg__sysfs_uint(const char *root, const char *path, uint64_t *out,
                             struct wg_error *err);
+
+/* Writes a text, in one write as the kernel wants it, to a file that is there. WG_EPERM: not
+ * permitted; WG_EINVAL: the kernel does not take this text; WG_EUNSUPPORTED as above; WG_EBUSY. */
+enum wg_code wg__sysfs_write(const char *root, const char *path, const char *text,
+                             struct wg_error *err);
 
 enum wg_code wg__sysfs_open(struct wg_sysfs_file *file, const char *root, const char *path,
                             struct wg_error *err);

@@ -57,6 +57,7 @@ struct fake_gpu {
     size_t field_count;
     unsigned memory_clocks[4], graphics_clocks[8];
     unsigned memory_clock_count, graphics_clock_count;
+    unsigned locked_mhz[2], locked_memory_mhz[2]; /* least, most; 0, 0: not locked */
     unsigned mig_mode, mig_count;
     char mig_uuids[FAKE_MIG_MAX][NVML_UUID_SIZE];
     struct nvml_process_r535 processes[2][FAKE_PROCESSES_MAX]; /* compute, graphics */
@@ -73,6 +74,7 @@ struct fake_machine {
     char driver[NVML_VERSION_SIZE];
     const char *missing[8]; /* symbols */
     bool has_no_library;
+    bool may_set; /* a test that sets */
     bool is_open;
     pid_t init_pid;
     int init_count;
@@ -457,24 +459,56 @@ static int fake_graphics_clocks(nvml_device device, unsigned memory_mhz, unsigne
     return fake_list(gpu->graphics_clocks, gpu->graphics_clock_count, count, out);
 }
 
-/* Nothing in this backend sets. */
+/* Probes and reads set nothing: a test that sets says so. */
+static inline void fake_expect_set(void)
+{
+    if (!fake.may_set)
+        fail_msg("something was set");
+}
+
 static int fake_set_limit(nvml_device device, unsigned limit_mw)
 {
-    (void)device;
-    fail_msg("a limit of %u mW was set", limit_mw);
-    return NVML_E_NOT_SUPPORTED;
+    fake_expect_set();
+    FAKE_ENTER(device, set_limit);
+    struct fake_gpu *gpu = FAKE_GPU(device);
+    if (limit_mw < gpu->min_mw || limit_mw > gpu->max_mw)
+        return NVML_E_INVALID_ARGUMENT;
+    gpu->limit_mw = limit_mw;
+    return NVML_OK;
 }
 
 static int fake_lock_gpu_clocks(nvml_device device, unsigned min_mhz, unsigned max_mhz)
 {
-    (void)device;
-    fail_msg("clocks were locked to %u..%u", min_mhz, max_mhz);
-    return NVML_E_NOT_SUPPORTED;
+    fake_expect_set();
+    FAKE_ENTER(device, lock_gpu_clocks);
+    FAKE_GPU(device)->locked_mhz[0] = min_mhz;
+    FAKE_GPU(device)->locked_mhz[1] = max_mhz;
+    return NVML_OK;
 }
 
 static int fake_lock_memory_clocks(nvml_device device, unsigned min_mhz, unsigned max_mhz)
 {
-    return fake_lock_gpu_clocks(device, min_mhz, max_mhz);
+    fake_expect_set();
+    FAKE_ENTER(device, lock_memory_clocks);
+    FAKE_GPU(device)->locked_memory_mhz[0] = min_mhz;
+    FAKE_GPU(device)->locked_memory_mhz[1] = max_mhz;
+    return NVML_OK;
+}
+
+static int fake_unlock_gpu_clocks(nvml_device device)
+{
+    fake_expect_set();
+    FAKE_ENTER(device, unlock_gpu_clocks);
+    memset(FAKE_GPU(device)->locked_mhz, 0, sizeof FAKE_GPU(device)->locked_mhz);
+    return NVML_OK;
+}
+
+static int fake_unlock_memory_clocks(nvml_device device)
+{
+    fake_expect_set();
+    FAKE_ENTER(device, unlock_memory_clocks);
+    memset(FAKE_GPU(device)->locked_memory_mhz, 0, sizeof FAKE_GPU(device)->locked_memory_mhz);
+    return NVML_OK;
 }
 
 static int fake_mig_mode(nvml_device device, unsigned *current, unsigned *pending)
