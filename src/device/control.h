@@ -72,8 +72,14 @@ struct wg_control_look {
 enum wg_code wg__control_look(struct wg_control *control, size_t device, enum wg_knob knob,
                               struct wg_control_look *out, struct wg_error *err);
 
-/* One knob that was restored, or was left as somebody else has set it, or did not come back. */
-enum wg_restore_outcome { WG_RESTORE_DONE, WG_RESTORE_FOREIGN, WG_RESTORE_FAILED };
+/* One knob that was restored, or was left as somebody else has set it, or did not come back; or a
+ * journal that cannot be read (`device` is its path, there is no knob) and was left in place. */
+enum wg_restore_outcome {
+    WG_RESTORE_DONE,
+    WG_RESTORE_FOREIGN,
+    WG_RESTORE_FAILED,
+    WG_RESTORE_UNREADABLE
+};
 struct wg_restore_note {
     const char *device; /* its id */
     const char *label;  /* "gpu0" */
@@ -82,7 +88,7 @@ struct wg_restore_note {
     double found;    /* before; NAN: cannot be read */
     enum wg_restore_outcome outcome;
     const char *holder;         /* whose journal it was */
-    const struct wg_error *err; /* FAILED: why; else NULL */
+    const struct wg_error *err; /* FAILED, UNREADABLE: why; else NULL */
 };
 typedef void wg_restore_report(const struct wg_restore_note *note, void *context);
 

@@ -17,6 +17,7 @@
 struct wg_restore_summary {
     size_t journals;                  /* stale ones that were found */
     size_t live;                      /* held by somebody: left alone */
+    size_t unreadable;                /* malformed or of a newer version: left in place */
     size_t restored, foreign, failed; /* knobs */
 };
 
@@ -31,5 +32,8 @@ enum wg_code wg__restore_stale(const char *state_dir, wg_restore_report *report,
 enum wg_code wg__restore_journal(int fd, uint64_t patience_ns, wg_restore_report *report,
                                  void *context, struct wg_restore_summary *out,
                                  struct wg_error *err);
+
+/* Whether the journal that is open as `fd` was ended: nothing is left to restore. */
+enum wg_code wg__restore_is_ended(int fd, bool *out, struct wg_error *err);
 
 #endif
