@@ -11,7 +11,9 @@
  * The guard is the program itself, run anew (/proc/self/exe guard ...): NVML does not survive fork,
  * and a guard that shares no memory with the governor shares no bug's damage with it.
  *
- * Threads: one at a time.
+ * What ends a whole cgroup (a batch system, systemd's last resort) takes the guard along.
+ *
+ * Owns: nothing.    Threads: one at a time.
  */
 #ifndef WG_LIVE_GUARD_H
 #define WG_LIVE_GUARD_H
@@ -34,7 +36,9 @@ enum wg_code wg__guard_start(struct wg_guard *guard, const char *program, int jo
 /* Whether it still runs; does not wait. */
 bool wg__guard_is_alive(const struct wg_guard *guard);
 
-/* Ends it: the journal was ended, there is nothing left to restore. Waits for it. */
+/* Tells it to end, and waits for it: the journal was ended, there is nothing left to restore. Where
+ * something did not come back the journal is not ended, and the guard stays to try it again as soon
+ * as this process has gone. */
 void wg__guard_stop(struct wg_guard *guard);
 
 /* The guard's own main function: `wattgov guard`, which no user needs to call. */
