@@ -83,13 +83,14 @@ void wg__command_help(const struct wg_command *command, const char *path, struct
 {
     size_t widest = 0;
     for (size_t i = 0; command->children[i] != NULL; i++)
-        if (strlen(command->children[i]->name) > widest)
+        if (!command->children[i]->is_hidden && strlen(command->children[i]->name) > widest)
             widest = strlen(command->children[i]->name);
     wg__buffer_printf(out, "usage: %s COMMAND [OPTION]...\n\n%s\n\ncommands:\n", path,
                       command->summary);
     for (size_t i = 0; command->children[i] != NULL; i++)
-        wg__buffer_printf(out, "  %-*s  %s\n", (int)widest, command->children[i]->name,
-                          command->children[i]->summary);
+        if (!command->children[i]->is_hidden)
+            wg__buffer_printf(out, "  %-*s  %s\n", (int)widest, command->children[i]->name,
+                              command->children[i]->summary);
     wg__buffer_printf(out, "\n'%s COMMAND --help' explains a command.\n", path);
     if (command->epilog != NULL)
         wg__buffer_printf(out, "\n%s\n", command->epilog);
@@ -109,9 +110,10 @@ static int reject(const struct wg_command *command, const char *path, const char
 {
     const char *names[CHILDREN_MAX];
     size_t count = 0;
-    for (; command->children[count] != NULL; count++) {
+    for (size_t i = 0; command->children[i] != NULL; i++) {
         assert(count < CHILDREN_MAX);
-        names[count] = command->children[count]->name;
+        if (!command->children[i]->is_hidden)
+            names[count++] = command->children[i]->name;
     }
     const char *kind = word[0] == '-' ? "option" : "command";
     const char *nearest = word[0] == '-' ? NULL : wg__nearest_word(word, names, count);

@@ -39,11 +39,14 @@ struct wg_command {
     int (*run)(int argc, char *argv[]);       /* argv[0] is the command's own name */
     const struct wg_command *const *children; /* ended by NULL; `run` is NULL then */
     const char *epilog; /* of the list of children: shown last, as it is; NULL: nothing */
+    bool is_hidden;     /* not listed: programs call it, no user */
 };
 
 extern const struct wg_command wg__command_devices;
+extern const struct wg_command wg__command_guard;
 extern const struct wg_command wg__command_measure;
 extern const struct wg_command wg__command_record;
+extern const struct wg_command wg__command_restore;
 extern const struct wg_command wg__command_simulate;
 extern const struct wg_command wg__command_top;
 

@@ -6,11 +6,12 @@
 
 #include "cli/command.h"
 #include "cli/program.h"
+#include "cli/stale_settings.h"
 
 /* In the order of use. */
 static const struct wg_command *const commands[] = {
-    &wg__command_devices, &wg__command_measure,  &wg__command_top,
-    &wg__command_record,  &wg__command_simulate, NULL,
+    &wg__command_devices,  &wg__command_measure, &wg__command_top,   &wg__command_record,
+    &wg__command_simulate, &wg__command_restore, &wg__command_guard, NULL,
 };
 
 static const struct wg_command root = {
@@ -27,6 +28,8 @@ static const struct wg_command root = {
 
 static int run(int argc, char *argv[])
 {
+    if (wg__wants_stale_restored(argc, argv))
+        wg__restore_stale_settings();
     return wg__command_dispatch(&root, argc, argv);
 }
 
