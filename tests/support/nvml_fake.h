@@ -8,6 +8,8 @@
  * any field's type, value and code; symbols that are missing; the layout of process lists; a
  * library that knows its pid, as the real one does.
  *
+ * Length: a function for each call of the driver, all of one machine.
+ *
  * Owns: one global machine.    Threads: one thread at a time.
  */
 #ifndef WG_TESTS_SUPPORT_NVML_FAKE_H
