@@ -16,6 +16,11 @@
  * of equation C (objective.h) and every policy is told the costs, never how they come about. A
  * policy is pure: it knows no device, file, clock or thread; its randomness is an argument.
  *
+ * A policy outlives its process as a log of what was asked and told. To rebuild it, a new one is
+ * told the same in the same order, with `resume` in the place of each `ask`: that takes up the step
+ * that was given then, whatever this one would choose, and needs no chance. What the log says is
+ * thus kept even where the policy has become another one since.
+ *
  * Threads: a policy belongs to one thread at a time.
  */
 #ifndef WG_OPTIMIZE_BATCH_SIZE_H
@@ -25,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/rng.h"
 
@@ -68,6 +74,7 @@ struct wg_batch_outcome {
 struct wg_batch_request {
     uint64_t recurrence; /* counts from 0; a retry repeats it */
     unsigned attempt;    /* 0: the first of this recurrence */
+    bool no_survey;      /* the caller can't do a SURVEY now: the answer is a RUN */
 };
 
 struct wg_batch_policy;
@@ -114,9 +121,25 @@ struct wg_batch_policy_ops {
 
     /* Copies what `source` (same ops, another GPU type) has learned that does not depend on the
      * GPU. `arm_of_source[i]` is our arm with the batch size of the source's arm i, or SIZE_MAX.
-     * NULL: the policy cannot. */
-    void (*transfer)(struct wg_batch_policy *policy, const struct wg_batch_policy *source,
+     * The source may bring itself up to date. NULL: the policy cannot. */
+    void (*transfer)(struct wg_batch_policy *policy, struct wg_batch_policy *source,
                      const size_t *arm_of_source);
+
+    /* Takes up `step`, which an `ask` for `request` has given: afterwards the policy is as it was
+     * after that ask, and `step->ticket` names the run. Also for a run that was forgotten and came
+     * back. */
+    void (*resume)(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                   const struct wg_batch_step *step);
+
+    /* Run `ticket` will never tell its outcome: its machine died, or it was given back. Nothing is
+     * learned from it. */
+    void (*forget)(struct wg_batch_policy *policy, uint64_t ticket);
+
+    /* Appends the whole state, for `load` in a policy that was just created for the same job by the
+     * same program: a cache, bytes of this machine. `load` is false for bytes that cannot be such a
+     * state; the policy is then as it was. False from `save`: not with these options. */
+    bool (*save)(const struct wg_batch_policy *policy, struct wg_buffer *out);
+    bool (*load)(struct wg_batch_policy *policy, const void *bytes, size_t length);
 
     /* The arm that the policy now believes in. */
     size_t (*best_arm)(const struct wg_batch_policy *policy);

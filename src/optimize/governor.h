@@ -10,6 +10,7 @@
  *   governor_stop.c    how long a trial may run: by its cost
  *   learning_curve.c   and by its metric
  *   change_detector.c  whether the job has become another one
+ *   governor_state.c   the whole of it as bytes
  *
  * Owns: see struct wg_governor.    Threads: one at a time.
  */
@@ -104,6 +105,10 @@ double wg__governor_premium_j(const struct wg_governor *governor, size_t arm);
 
 /* policy_wattgov.c: brings the model, the expected costs and the incumbent up to date. */
 void wg__governor_refresh(struct wg_governor *governor);
+
+/* governor_state.c */
+bool wg__governor_save(const struct wg_batch_policy *policy, struct wg_buffer *out);
+bool wg__governor_load(struct wg_batch_policy *policy, const void *bytes, size_t length);
 
 /* governor_choice.c: the arm to run next. */
 size_t wg__governor_choose(struct wg_governor *governor, struct wg_rng *rng);

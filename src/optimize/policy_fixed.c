@@ -10,6 +10,8 @@
  */
 #include "optimize/batch_size.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 
 struct fixed {
@@ -74,6 +76,37 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
     (void)outcome;
 }
 
+static void resume(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                   const struct wg_batch_step *step)
+{
+    struct fixed *fixed = (struct fixed *)policy;
+    (void)request;
+    if (fixed->next_ticket <= step->ticket)
+        fixed->next_ticket = step->ticket + 1;
+}
+
+static void forget(struct wg_batch_policy *policy, uint64_t ticket)
+{
+    (void)policy;
+    (void)ticket;
+}
+
+static bool save(const struct wg_batch_policy *policy, struct wg_buffer *out)
+{
+    const struct fixed *fixed = (const struct fixed *)policy;
+    wg__buffer_append(out, (const char *)&fixed->next_ticket, sizeof fixed->next_ticket);
+    return true;
+}
+
+static bool load(struct wg_batch_policy *policy, const void *bytes, size_t length)
+{
+    struct fixed *fixed = (struct fixed *)policy;
+    if (length != sizeof fixed->next_ticket)
+        return false;
+    memcpy(&fixed->next_ticket, bytes, length);
+    return true;
+}
+
 static size_t best_arm(const struct wg_batch_policy *policy)
 {
     return ((const struct fixed *)policy)->arm;
@@ -87,5 +120,9 @@ const struct wg_batch_policy_ops wg__batch_policy_fixed = {
     .ask = ask,
     .tell_profile = tell_profile,
     .tell_run = tell_run,
+    .resume = resume,
+    .forget = forget,
+    .save = save,
+    .load = load,
     .best_arm = best_arm,
 };

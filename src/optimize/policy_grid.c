@@ -20,12 +20,14 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
 struct pair {
     uint64_t runs; /* that reached the target */
     double mean_cost_j;
+    bool is_given; /* handed out, and not given back */
 };
 
 struct grid {
@@ -93,6 +95,9 @@ static bool next_untried(struct grid *grid, size_t *arm_out, size_t *limit_out)
             continue;
         }
         grid->next++;
+        if (grid->pair[arm * limits + limits - 1 - step]
+                .is_given) /* one was given back before it */
+            continue;
         *arm_out = arm;
         *limit_out = limits - 1 - step;
         return true;
@@ -132,6 +137,7 @@ static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *r
     size_t arm = 0, limit = 0;
     if (!next_untried(grid, &arm, &limit))
         cheapest(grid, &arm, &limit);
+    grid->pair[arm * grid->job.limit_count + limit].is_given = true;
     *out = (struct wg_batch_step){.kind = WG_STEP_RUN,
                                   .arm = arm,
                                   .limit = (int)limit,
@@ -170,6 +176,68 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
     pair->mean_cost_j += (outcome->cost_j - pair->mean_cost_j) / (double)pair->runs;
 }
 
+static void resume(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                   const struct wg_batch_step *step)
+{
+    struct grid *grid = (struct grid *)policy;
+    (void)request;
+    const uint64_t serial = step->ticket / WG_BATCH_LIMITS_MAX / WG_ARMS_MAX;
+    const size_t limit = (size_t)(step->ticket % WG_BATCH_LIMITS_MAX);
+    size_t arm, next_limit;
+    assert(step->arm < grid->job.arm_count && limit < grid->job.limit_count);
+    (void)next_untried(grid, &arm, &next_limit); /* moves on as `ask` did */
+    grid->pair[step->arm * grid->job.limit_count + limit].is_given = true;
+    if (grid->serial <= serial)
+        grid->serial = serial + 1;
+}
+
+/* The pair is handed out again, unless another run of it has told already. */
+static void forget(struct wg_batch_policy *policy, uint64_t ticket)
+{
+    struct grid *grid = (struct grid *)policy;
+    const size_t limits = grid->job.limit_count;
+    const size_t limit = (size_t)(ticket % WG_BATCH_LIMITS_MAX);
+    const size_t arm = (size_t)(ticket / WG_BATCH_LIMITS_MAX % WG_ARMS_MAX);
+    assert(arm < grid->job.arm_count && limit < limits);
+    struct pair *pair = &grid->pair[arm * limits + limit];
+    if (pair->runs > 0)
+        return;
+    pair->is_given = false;
+    for (size_t place = 0; place < grid->job.arm_count; place++)
+        if (grid->order[place] == arm && place * limits + limits - 1 - limit < grid->next)
+            grid->next = place * limits + limits - 1 - limit;
+}
+
+static size_t state_size(const struct grid *grid)
+{
+    return sizeof *grid + grid->job.arm_count * grid->job.limit_count * sizeof grid->pair[0];
+}
+
+static bool save(const struct wg_batch_policy *policy, struct wg_buffer *out)
+{
+    const struct grid *grid = (const struct grid *)policy;
+    wg__buffer_append(out, (const char *)grid, state_size(grid));
+    return true;
+}
+
+static bool load(struct wg_batch_policy *policy, const void *bytes, size_t length)
+{
+    struct grid *grid = (struct grid *)policy;
+    struct grid kept;
+    if (length != state_size(grid))
+        return false;
+    memcpy(&kept, bytes, sizeof kept);
+    if (kept.job.arm_count != grid->job.arm_count ||
+        kept.job.limit_count != grid->job.limit_count ||
+        kept.next > grid->job.arm_count * grid->job.limit_count)
+        return false;
+    grid->next = kept.next;
+    grid->serial = kept.serial;
+    memcpy(grid->is_dropped, kept.is_dropped, sizeof grid->is_dropped);
+    memcpy(grid->pair, (const char *)bytes + sizeof kept, length - sizeof kept);
+    return true;
+}
+
 static size_t best_arm(const struct wg_batch_policy *policy)
 {
     size_t arm = 0, limit = 0;
@@ -186,5 +254,9 @@ const struct wg_batch_policy_ops wg__batch_policy_grid = {
     .may_continue = may_continue,
     .tell_profile = tell_profile,
     .tell_run = tell_run,
+    .resume = resume,
+    .forget = forget,
+    .save = save,
+    .load = load,
     .best_arm = best_arm,
 };

@@ -183,11 +183,9 @@ static size_t blind_arm(struct wg_governor *governor, const struct wg_batch_requ
     return nearest;
 }
 
-static void start(struct wg_governor *governor, const struct wg_batch_request *request, size_t arm,
-                  bool is_unbounded, struct wg_batch_step *out)
+static void take_off(struct wg_governor *governor, const struct wg_batch_request *request,
+                     size_t arm, bool is_unbounded, uint64_t ticket)
 {
-    *out = (struct wg_batch_step){
-        .kind = WG_STEP_RUN, .arm = arm, .limit = WG_LIMIT_BEST, .ticket = ++governor->next_ticket};
     for (size_t i = 0; i < WG_IN_FLIGHT_MAX; i++) {
         struct wg_flight *flight = &governor->flights[i];
         if (flight->is_active)
@@ -195,12 +193,20 @@ static void start(struct wg_governor *governor, const struct wg_batch_request *r
         *flight = (struct wg_flight){.is_active = true,
                                      .is_unbounded = is_unbounded,
                                      .arm = arm,
-                                     .ticket = out->ticket,
+                                     .ticket = ticket,
                                      .recurrence = request->recurrence,
                                      .stop_epochs = governor->job.max_epochs};
         governor->in_flight++;
         return;
     }
+}
+
+static void start(struct wg_governor *governor, const struct wg_batch_request *request, size_t arm,
+                  bool is_unbounded, struct wg_batch_step *out)
+{
+    *out = (struct wg_batch_step){
+        .kind = WG_STEP_RUN, .arm = arm, .limit = WG_LIMIT_BEST, .ticket = ++governor->next_ticket};
+    take_off(governor, request, arm, is_unbounded, out->ticket);
 }
 
 static bool survey_first(struct wg_governor *governor, size_t arm, struct wg_batch_step *out)
@@ -216,8 +222,8 @@ static void ask_blind(struct wg_governor *governor, const struct wg_batch_reques
 {
     size_t arm = blind_arm(governor, request);
     if (arm != governor->job.default_arm) {
-        if (survey_first(governor, governor->job.default_arm, out) ||
-            survey_first(governor, arm, out))
+        if (!request->no_survey && (survey_first(governor, governor->job.default_arm, out) ||
+                                    survey_first(governor, arm, out)))
             return;
         wg__governor_update_costs(governor);
         if (governor->cost[arm].epoch_j > 2 * governor->cost[governor->job.default_arm].epoch_j)
@@ -247,15 +253,36 @@ static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *r
         return;
     }
     size_t arm;
-    if (wg__governor_next_survey(governor, &arm)) {
+    if (!request->no_survey && wg__governor_next_survey(governor, &arm)) {
         *out = (struct wg_batch_step){.kind = WG_STEP_SURVEY, .arm = arm};
         return;
     }
     const bool is_retry = request->attempt > 0;
     arm = is_retry ? retry_arm(governor, request->recurrence) : wg__governor_choose(governor, rng);
-    if (survey_first(governor, arm, out))
+    if (!request->no_survey && survey_first(governor, arm, out))
         return;
     start(governor, request, arm, is_retry, out);
+}
+
+/* What `ask` changes: the plan of the surveys, and the run that takes off. */
+static void resume(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                   const struct wg_batch_step *step)
+{
+    struct wg_governor *governor = as_governor(policy);
+    const bool is_blind = governor->success_count == 0;
+    size_t surveyed;
+    if (!is_blind && !request->no_survey) {
+        if (!governor->has_survey_plan) /* it will rest on the costs that are expected now */
+            wg__governor_refresh(governor);
+        (void)wg__governor_next_survey(governor, &surveyed);
+    }
+    if (step->kind != WG_STEP_RUN)
+        return;
+    if (governor->next_ticket < step->ticket)
+        governor->next_ticket = step->ticket;
+    take_off(governor, request, step->arm,
+             is_blind ? step->arm == governor->job.default_arm : request->attempt > 0,
+             step->ticket);
 }
 
 static struct wg_flight *find_flight(struct wg_governor *governor, uint64_t ticket)
@@ -264,6 +291,16 @@ static struct wg_flight *find_flight(struct wg_governor *governor, uint64_t tick
         if (governor->flights[i].is_active && governor->flights[i].ticket == ticket)
             return &governor->flights[i];
     return NULL;
+}
+
+static void forget(struct wg_batch_policy *policy, uint64_t ticket)
+{
+    struct wg_governor *governor = as_governor(policy);
+    struct wg_flight *flight = find_flight(governor, ticket);
+    if (!flight)
+        return;
+    flight->is_active = false;
+    governor->in_flight--;
 }
 
 static bool may_continue(struct wg_batch_policy *policy, uint64_t ticket, unsigned epochs_done,
@@ -393,11 +430,12 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
         failure->arms = 0;
 }
 
-static void transfer(struct wg_batch_policy *policy, const struct wg_batch_policy *source,
+static void transfer(struct wg_batch_policy *policy, struct wg_batch_policy *source,
                      const size_t *arm_of_source)
 {
-    struct wg_governor *governor = as_governor(policy);
-    const struct wg_governor *from = (const struct wg_governor *)source;
+    struct wg_governor *governor = as_governor(policy), *from = as_governor(source);
+    if (from->observation_count > 0)
+        wg__governor_refresh(from);
     for (size_t t = 0; t < from->observation_count; t++) {
         struct wg_epochs_observation observation = from->observations[t];
         const size_t arm = arm_of_source[observation.arm];
@@ -431,5 +469,9 @@ const struct wg_batch_policy_ops wg__batch_policy_wattgov = {
     .tell_profile = tell_profile,
     .tell_run = tell_run,
     .transfer = transfer,
+    .resume = resume,
+    .forget = forget,
+    .save = wg__governor_save,
+    .load = wg__governor_load,
     .best_arm = best_arm,
 };

@@ -29,6 +29,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "optimize/pruning.h"
@@ -158,23 +159,57 @@ static double cost_bound(const struct zeus *zeus)
     return zeus->beta * zeus->least_cost_j;
 }
 
-static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *request,
-                struct wg_rng *rng, struct wg_batch_step *out)
+static void begin_attempt(struct zeus *zeus, const struct wg_batch_request *request)
 {
-    struct zeus *zeus = (struct zeus *)policy;
     if (request->attempt == 0 || request->recurrence != zeus->recurrence) {
         zeus->recurrence = request->recurrence;
         zeus->paid_j = 0.0;
     }
+}
+
+static void take_off(struct zeus *zeus, size_t arm, uint64_t ticket)
+{
     struct run *run = open_run(zeus);
     assert(run != NULL);
-    *run = (struct run){.is_active = true,
-                        .ticket = zeus->next_ticket++,
-                        .arm = choose_arm(zeus, rng),
-                        .bound_j = cost_bound(zeus)};
+    *run =
+        (struct run){.is_active = true, .ticket = ticket, .arm = arm, .bound_j = cost_bound(zeus)};
     zeus->in_flight++;
-    *out = (struct wg_batch_step){
-        .kind = WG_STEP_RUN, .arm = run->arm, .limit = WG_LIMIT_BEST, .ticket = run->ticket};
+}
+
+static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                struct wg_rng *rng, struct wg_batch_step *out)
+{
+    struct zeus *zeus = (struct zeus *)policy;
+    begin_attempt(zeus, request);
+    *out = (struct wg_batch_step){.kind = WG_STEP_RUN,
+                                  .arm = choose_arm(zeus, rng),
+                                  .limit = WG_LIMIT_BEST,
+                                  .ticket = zeus->next_ticket++};
+    take_off(zeus, out->arm, out->ticket);
+}
+
+/* What `ask` changes: where pruning stands, and the run that takes off. */
+static void resume(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                   const struct wg_batch_step *step)
+{
+    struct zeus *zeus = (struct zeus *)policy;
+    begin_attempt(zeus, request);
+    size_t arm;
+    if (!(zeus->is_concurrent && zeus->in_flight > 0) && !zeus->is_bandit_picking &&
+        !wg__pruning_ask(&zeus->pruning, &arm))
+        begin_picking(zeus);
+    take_off(zeus, step->arm, step->ticket);
+    if (zeus->next_ticket <= step->ticket)
+        zeus->next_ticket = step->ticket + 1;
+}
+
+static void forget(struct wg_batch_policy *policy, uint64_t ticket)
+{
+    struct zeus *zeus = (struct zeus *)policy;
+    struct run *run = find_run(zeus, ticket);
+    assert(run != NULL);
+    run->is_active = false;
+    zeus->in_flight--;
 }
 
 /* floor(bound / epoch cost), exactly: a quotient that was rounded up to a whole number is set back,
@@ -244,6 +279,47 @@ static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
         count_cost(zeus, run->arm, outcome);
 }
 
+static bool save(const struct wg_batch_policy *policy, struct wg_buffer *out)
+{
+    const struct zeus *zeus = (const struct zeus *)policy;
+    if (zeus->bandit.recent != NULL)
+        return false;
+    wg__buffer_append(out, (const char *)zeus, sizeof *zeus);
+    return true;
+}
+
+/* Whether every index stays within its table. */
+static bool is_sound(const struct zeus *kept, size_t arms)
+{
+    const struct wg_pruning *pruning = &kept->pruning;
+    bool is_sound = kept->job.arm_count == arms && kept->bandit.arm_count == arms &&
+                    kept->bandit.window == 0 && pruning->state <= WG_PRUNING_OVER &&
+                    pruning->default_arm < arms && pruning->candidate_count <= arms &&
+                    pruning->up_start <= arms && pruning->cursor <= arms &&
+                    kept->cheapest_arm < arms && kept->in_flight <= WG_IN_FLIGHT_MAX;
+    for (size_t i = 0; i < pruning->candidate_count && is_sound; i++)
+        is_sound = pruning->candidate[i] < arms && pruning->order[i] < arms;
+    for (size_t i = 0; i < WG_IN_FLIGHT_MAX && is_sound; i++)
+        is_sound = kept->run[i].arm < arms;
+    return is_sound;
+}
+
+static bool load(struct wg_batch_policy *policy, const void *bytes, size_t length)
+{
+    struct zeus *zeus = (struct zeus *)policy;
+    struct zeus kept;
+    if (length != sizeof kept || zeus->bandit.recent != NULL)
+        return false;
+    memcpy(&kept, bytes, sizeof kept);
+    if (!is_sound(&kept, zeus->job.arm_count))
+        return false;
+    kept.base = zeus->base;
+    kept.bandit.recent = NULL;
+    kept.job = zeus->job;
+    *zeus = kept;
+    return true;
+}
+
 static size_t best_arm(const struct wg_batch_policy *policy)
 {
     const struct zeus *zeus = (const struct zeus *)policy;
@@ -261,5 +337,9 @@ const struct wg_batch_policy_ops wg__batch_policy_zeus = {
     .may_continue = may_continue,
     .tell_profile = tell_profile,
     .tell_run = tell_run,
+    .resume = resume,
+    .forget = forget,
+    .save = save,
+    .load = load,
     .best_arm = best_arm,
 };

@@ -126,8 +126,7 @@ static inline void script_tell_run(struct wg_batch_policy *policy, uint64_t tick
     script->outcome_count++;
 }
 
-static inline void script_transfer(struct wg_batch_policy *policy,
-                                   const struct wg_batch_policy *source,
+static inline void script_transfer(struct wg_batch_policy *policy, struct wg_batch_policy *source,
                                    const size_t *arm_of_source)
 {
     assert_ptr_not_equal(policy, source);

@@ -77,12 +77,12 @@ static void a_failed_run_is_followed_by_a_proven_arm_without_a_bound(void **stat
     for (uint64_t seed = 0; seed < 10; seed++) {
         struct stage stage = open_stage(&world, seed);
         for (uint64_t n = 0; n < 40; n++) {
-            struct wg_batch_step step = ask_for(&stage, (struct wg_batch_request){n, 0});
+            struct wg_batch_step step = ask_for(&stage, (struct wg_batch_request){.recurrence = n});
             const size_t first = step.arm;
             if (train(&stage, &step))
                 continue;
             retries++;
-            step = ask_for(&stage, (struct wg_batch_request){n, 1});
+            step = ask_for(&stage, (struct wg_batch_request){.recurrence = n, .attempt = 1});
             assert_int_not_equal(step.arm, first);
             assert_true(stage.governor->model.success_count[step.arm] > 0);
             assert_int_equal(allowed_epochs(&stage.driver, &step, 1000), 1000);
@@ -102,7 +102,8 @@ static void every_arm_is_surveyed_before_its_first_run(void **state)
         world.survey_j = dear ? 150 : 1;
         struct stage stage = open_stage(&world, 3);
         for (uint64_t n = 0; n < 60; n++) {
-            const struct wg_batch_step step = ask_for(&stage, (struct wg_batch_request){n, 0});
+            const struct wg_batch_step step =
+                ask_for(&stage, (struct wg_batch_request){.recurrence = n});
             if (step.arm != world.default_arm)
                 assert_int_equal(stage.surveys[step.arm], 1);
             (void)train(&stage, &step);
@@ -145,7 +146,8 @@ static void the_first_runs_in_flight_look_around_the_default(void **state)
         struct stage stage = open_stage(&world, 1);
         uint64_t last_ticket = 0;
         for (uint64_t n = 0; n < 7; n++) {
-            const struct wg_batch_step step = ask_for(&stage, (struct wg_batch_request){n, 0});
+            const struct wg_batch_step step =
+                ask_for(&stage, (struct wg_batch_request){.recurrence = n});
             assert_int_equal(step.arm, dear && expected[n] == 0 ? 2 : expected[n]);
             assert_true(step.ticket > last_ticket);
             last_ticket = step.ticket;
@@ -163,7 +165,7 @@ static void results_are_matched_by_ticket(void **state)
     struct stage stage = open_stage(&world, 1);
     struct wg_batch_step step[4];
     for (uint64_t n = 0; n < 4; n++)
-        step[n] = ask_for(&stage, (struct wg_batch_request){n, 0});
+        step[n] = ask_for(&stage, (struct wg_batch_request){.recurrence = n});
     for (size_t n = 4; n-- > 0;) {
         assert_int_equal(stage.governor->in_flight, n + 1);
         const struct wg_batch_outcome outcome = {
@@ -213,7 +215,7 @@ static void more_runs_in_flight_than_there_is_room_do_no_harm(void **state)
     for (uint64_t round = 0; round < 3; round++) {
         struct wg_batch_step step[RUNS];
         for (uint64_t n = 0; n < RUNS; n++)
-            step[n] = ask_for(&stage, (struct wg_batch_request){round * RUNS + n, 0});
+            step[n] = ask_for(&stage, (struct wg_batch_request){.recurrence = round * RUNS + n});
         assert_int_equal(stage.governor->in_flight, WG_IN_FLIGHT_MAX);
         for (size_t n = RUNS; n-- > 0;)
             (void)train(&stage, &step[n]);
@@ -234,11 +236,13 @@ static void more_failed_recurrences_than_there_is_room_do_no_harm(void **state)
     (void)recur(&stage);
     const struct wg_batch_outcome failed = {.epochs = 3, .cost_j = 10};
     for (uint64_t n = 1; n <= 70; n++) {
-        const struct wg_batch_step step = ask_for(&stage, (struct wg_batch_request){n, 0});
+        const struct wg_batch_step step =
+            ask_for(&stage, (struct wg_batch_request){.recurrence = n});
         ops->tell_run(stage.driver.policy, step.ticket, &failed);
     }
     for (uint64_t n = 1; n <= 70; n++) {
-        const struct wg_batch_step step = ask_for(&stage, (struct wg_batch_request){n, 1});
+        const struct wg_batch_step step =
+            ask_for(&stage, (struct wg_batch_request){.recurrence = n, .attempt = 1});
         assert_true(stage.governor->model.success_count[step.arm] > 0);
         assert_true(train(&stage, &step));
     }
