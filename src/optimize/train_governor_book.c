@@ -10,6 +10,8 @@
  *
  *     ln C(best) - ln C(other) + z sd(difference) > regret_most
  *
+ * and while the search has cost, beyond its best, less than a per cent of ten minutes.
+ *
  * A clock is no limit in watts, and the search's model of the curve is made for those. It is given
  * the power that the cube law of CMOS says of each clock instead (physics of vgpu/physics.c): near
  * enough, since the model corrects power and speed by what is measured.
@@ -25,10 +27,12 @@
 #include <math.h>
 
 static const double regret_most = 0.005;
-static const double regret_z = 1.3;
+static const double regret_z = 2;
 static const double slowdown_z = 2;     /* standard deviations to stay on the safe side of F */
 static const double noise_least = 5e-4; /* of any mean, relative */
 static const double clock_idle_share = 0.3, clock_floor = 0.6;
+static const double spent_most_s = 6;     /* of repeats: 1 % of ten minutes */
+static const double settling_share = 1.3; /* time at a setting over the time measured */
 static const double contradiction_sd = 3.5;
 enum { MEASUREMENTS_MOST = 8 };
 
@@ -90,9 +94,13 @@ void wg__train_book_add(struct wg_train_book *book, size_t setting,
                         const struct wg_train_measurement *measurement, double steps_sd)
 {
     struct wg_train_row *row = &book->rows[setting];
+    bool is_first = true;
 
-    if (row->is_stale || row->is_cached)
+    for (size_t i = 0; i < book->count; i++)
+        is_first = is_first && !wg__train_book_is_known(book, i);
+    if (row->is_stale || row->is_cached || row->is_early)
         forget(row);
+    row->is_early = is_first;
     const double rate_off = log(measurement->steps / measurement->time_s) - log(rate(row));
 
     if (row->measurements > 0 &&
@@ -271,13 +279,33 @@ static size_t noisier(const struct wg_train_book *book, size_t a, size_t b)
     return a_sd >= b_sd ? a : b;
 }
 
+/* What measuring has cost so far beyond the best setting, in seconds of it: the larger one of time
+ * and energy, settling included. */
+static double spent_s(const struct wg_train_book *book, size_t best)
+{
+    const double best_rate = rate(&book->rows[best]), best_w = power_w(&book->rows[best]);
+    double time_s = 0, energy_s = 0;
+
+    for (size_t i = 0; i < book->count; i++) {
+        const struct wg_train_row *row = &book->rows[i];
+
+        if (i == best || !wg__train_book_is_known(book, i) || row->is_cached)
+            continue;
+        const double done = rate(row) / best_rate;
+
+        time_s += settling_share * row->time_s * (1 - done);
+        energy_s += settling_share * row->time_s * (power_w(row) / best_w - done);
+    }
+    return fmax(time_s, energy_s);
+}
+
 size_t wg__train_book_rival(const struct wg_train_book *book)
 {
     const size_t best = wg__train_book_best(book), reference = fastest(book);
     double worst = regret_most, best_sd, sd;
     size_t found = book->count;
 
-    if (best == book->count)
+    if (best == book->count || spent_s(book, best) > spent_most_s)
         return book->count;
     const double best_cost = wg__train_book_cost(book, best, &best_sd);
 
@@ -300,17 +328,25 @@ size_t wg__train_book_rival(const struct wg_train_book *book)
     return found;
 }
 
+/* The setting that was measured first, when the job may still have been warming up: others are held
+ * against it. `count`: it is the best, or was measured again. */
+static size_t early(const struct wg_train_book *book, size_t best)
+{
+    for (size_t i = 0; i < book->count; i++)
+        if (i != best && book->rows[i].is_early && is_open(book, i))
+            return i;
+    return book->count;
+}
+
 size_t wg__train_book_next(const struct wg_train_book *book)
 {
     size_t next = book->is_local ? book->count : search_next(book);
-    const size_t best = wg__train_book_best(book), reference = fastest(book);
+    const size_t best = wg__train_book_best(book);
 
     if (next == book->count && best < book->count)
         next = unknown_neighbor(book, best);
-    if (next == book->count && book->objective.kind == WG_OBJECTIVE_SLOWDOWN &&
-        best < book->count && best != reference && is_open(book, reference) &&
-        book->rows[reference].measurements < 2)
-        return reference; /* all others are judged by it, and it was measured first */
+    if (next == book->count && best < book->count && book->objective.kind == WG_OBJECTIVE_SLOWDOWN)
+        next = early(book, best);
     if (next == book->count)
         next = wg__train_book_rival(book);
     return next;

@@ -24,6 +24,7 @@ struct wg_train_row {
     bool is_refused; /* the driver does not take it */
     bool is_skipped; /* it cannot be measured at present */
     bool is_stale;   /* measured before the job or the device changed */
+    bool is_early;   /* the first of all: the job may still have been warming up */
     bool is_cached;  /* from an earlier run's profile */
 };
 

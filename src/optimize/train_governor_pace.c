@@ -24,7 +24,7 @@ static const double noise_most = 0.5;
 static const double pause_share = 0.25; /* a beat so much longer than its steps is a pause */
 static const double pause_least_s = 0.15;
 static const double pause_noise_sd = 5;
-static const double first_slowdown_most = 4; /* of a new setting, before its steps are known */
+static const double first_slowdown_most = 6; /* of a new setting, before its steps are known */
 
 void wg__train_pace_init(struct wg_train_pace *pace)
 {
@@ -53,7 +53,8 @@ const struct wg_train_beat *wg__train_pace_beat(const struct wg_train_pace *pace
     return &pace->beats[(pace->newest + WG_TRAIN_BEATS_MAX - age) % WG_TRAIN_BEATS_MAX];
 }
 
-/* The median step of the newest beats that are no pauses; NAN while there are fewer than three. */
+/* The median step of the newest beats; NAN while there are fewer than three. Beats that were taken
+ * for pauses are in it: when they are the most, they are the job's steps at this setting. */
 static double typical_step_s(const struct wg_train_pace *pace)
 {
     double step_s[TYPICAL_BEATS];
@@ -62,7 +63,7 @@ static double typical_step_s(const struct wg_train_pace *pace)
     for (size_t age = 0; age < pace->count && count < TYPICAL_BEATS; age++) {
         const struct wg_train_beat *beat = wg__train_pace_beat(pace, age);
 
-        if (!beat->is_pause && beat->steps > 0)
+        if (beat->steps > 0)
             step_s[count++] = beat->time_s / beat->steps;
     }
     return count < 3 ? (double)NAN : wg__quantile_inplace(step_s, count, 0.5);

@@ -20,6 +20,7 @@
 
 static const double warm_least_s = 3, warm_most_s = 60, warm_most_steps = 3;
 static const double blind_warm_least_s = 6, blind_warm_most_s = 30;
+static const double warm_unsure_s = 15, warm_unsure_share = 0.04;
 static const double warm_power_share = 0.01, blind_warm_power_share = 0.03;
 static const double steady_sd = 2.5, steady_share = 0.005;
 static const double settle_window_s = 0.4, settle_most_s = 5, settle_most_steps = 4;
@@ -55,6 +56,9 @@ static bool is_even(struct wg_train_governor *governor, double from_s, double t_
     if (last.beats == 0 && pace->count >= 2) /* long steps: one and one */
         wg__train_pace_span(pace, wg__train_pace_beat(pace, 0)->begin_s, t_s, &last);
     wg__train_pace_span(pace, from_s + 2 * part_s, last.begin_s, &before);
+    if (t_s - from_s < warm_unsure_s &&
+        wg__train_pace_rate_tolerance(pace, &before, &last, steady_sd) > warm_unsure_share)
+        return false; /* too few steps to tell */
     return last.beats > 0 && before.beats > 0 && is_alike(governor, &before, &last, power_share);
 }
 
