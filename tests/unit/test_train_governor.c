@@ -63,11 +63,13 @@ static void finds_the_best_limit_at_little_cost(void **state)
             for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 const struct train_world_job job = make_job(steps_s[s]);
                 const struct wg_train_config config = config_of(objectives[o]);
+                /* 2 % of ten minutes; long steps are few, and none of them can be cut short */
+                const double most_s = steps_s[s] < 1 ? 12 : 24;
                 struct train_world_result result;
 
                 train_world_run(&job, &conditions, &config, seed, 300, &result);
-                if (!(result.first_regret < 0.03) || !(result.overhead_s < 18) ||
-                    !(result.overhead_j < 18 * result.held_power_w) || !(result.hold_s < 240))
+                if (!(result.first_regret < 0.03) || !(result.overhead_s < most_s) ||
+                    !(result.overhead_j < most_s * result.held_power_w) || !(result.hold_s < 240))
                     fail_msg("%s, steps of %g s, seed %u: regret %g, overhead %g s, %g J, held at "
                              "%g s",
                              objectives[o], steps_s[s], (unsigned)seed, result.first_regret,
