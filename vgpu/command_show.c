@@ -39,7 +39,8 @@ static const struct wg_option_set set = {
 
 /* One moment of a GPU, copied under its lock. */
 struct moment {
-    double limit_w, enforced_w, clock_hz, lock_min_hz, lock_max_hz, power_w, energy_j;
+    double limit_w, enforced_w, clock_hz, lock_min_hz, lock_max_hz, memory_lock_hz;
+    double power_w, energy_j;
     double temperature_c, throttled_power_s, throttled_thermal_s;
     size_t load_count;
     struct vgpu_load loads[VGPU_LOADS_MAX];
@@ -55,6 +56,7 @@ static void look(struct vgpu_gpu *gpu, struct moment *out)
         .clock_hz = gpu->clock_hz,
         .lock_min_hz = gpu->lock_min_hz,
         .lock_max_hz = gpu->lock_max_hz,
+        .memory_lock_hz = gpu->memory_lock_max_hz,
         .power_w = gpu->segments[(gpu->segment_count - 1) % VGPU_SEGMENTS_MAX].power_w,
         .energy_j = gpu->energy_j,
         .temperature_c = gpu->temperature_c,
@@ -120,6 +122,7 @@ static void write_gpu(struct wg_json *json, struct vgpu_machine *machine, size_t
     wg__json_member_double(json, "clock_hz", now.clock_hz);
     member_or_null(json, "clock_lock_min_hz", now.lock_min_hz);
     member_or_null(json, "clock_lock_max_hz", now.lock_max_hz);
+    member_or_null(json, "memory_clock_lock_hz", now.memory_lock_hz);
     wg__json_member_double(json, "power_w", now.power_w);
     wg__json_member_double(json, "energy_j", now.energy_j);
     wg__json_member_double(json, "temperature_c", now.temperature_c);

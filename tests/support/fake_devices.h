@@ -27,12 +27,25 @@ enum { FAKE_DEVICES_MAX = 8, FAKE_PROCESSES = 3 };
 /* Whether a call works. */
 enum fake_mood { FAKE_WORKS, FAKE_HANGS, FAKE_IS_LOST };
 
+/* A knob that outlives machines, as those of real devices do. */
+struct fake_knob {
+    bool is_present;
+    bool is_forbidden;  /* this process may not set it */
+    bool is_unreadable; /* as locked clocks: `get` answers NAN */
+    bool is_deaf;       /* a set succeeds and does nothing */
+    double value;       /* NAN: the driver's own choice */
+    double min, max, step, preset;
+    double needs_least;   /* refuses less (WG_EINVAL), whatever min says */
+    unsigned fails_first; /* so many sets fail */
+};
+
 struct fake_script {
     enum wg_device_kind kind;
     const char *name;
     const char *uuid;
     unsigned driver_index_plus_1;
-    _Atomic(enum fake_mood) probe, read, release, reopen;
+    _Atomic(enum fake_mood) probe, read, release, reopen, set, get;
+    struct fake_knob knobs[WG_KNOB_COUNT];
 };
 
 struct fake_world {
@@ -43,6 +56,7 @@ struct fake_world {
     enum wg_code open_code; /* WG_OK: the devices */
     bool matches;           /* asks the selection which devices are chosen */
     char root[64];          /* as the backend was told */
+    char sets[1024];        /* what was set, in order: "0.power_limit=300 " */
     atomic_uint probes, reads, releases, reopens, destroyed;
 };
 
@@ -73,6 +87,25 @@ static inline enum wg_code fake_act(struct fake_device *fake, enum fake_mood moo
     return WG_OK;
 }
 
+static inline void fake_list_knobs(struct fake_device *fake)
+{
+    for (size_t i = 0; i < WG_KNOB_COUNT; i++) {
+        const struct fake_knob *knob = &fake->world->devices[fake->number].knobs[i];
+        if (knob->is_present)
+            fake->device.info.knobs[i] = (struct wg_knob_info){
+                .is_present = true,
+                .is_writable = !knob->is_forbidden,
+                .min = knob->min,
+                .max = knob->max,
+                .step = knob->step,
+                .preset = knob->preset,
+                .current = knob->is_unreadable ? (double)NAN : knob->value,
+                .source = "fakeSet",
+                .why_not = knob->is_forbidden ? "setting needs a right" : NULL,
+                .remedy = knob->is_forbidden ? "run as root" : NULL};
+    }
+}
+
 static inline enum wg_code fake_probe(struct wg_device *device, struct wg_error *err)
 {
     struct fake_device *fake = (struct fake_device *)device;
@@ -88,9 +121,44 @@ static inline enum wg_code fake_probe(struct wg_device *device, struct wg_error 
     if (device->info.name == NULL)
         return wg__fail(err, WG_ENOMEM, "out of memory");
     device->info.counts_in_total = true;
+    fake_list_knobs(fake);
     device->info.meters[WG_METRIC_POWER_W] = (struct wg_meter_info){
         .is_present = true, .source = "fakeRead", .resolution = 0.001, .update_period_s = 0.1};
     return WG_OK;
+}
+
+static inline enum wg_code fake_set(struct wg_device *device, enum wg_knob which, double value,
+                                    struct wg_error *err)
+{
+    struct fake_device *fake = (struct fake_device *)device;
+    struct fake_script *script = &fake->world->devices[fake->number];
+    struct fake_knob *knob = &script->knobs[which];
+    const enum wg_code code = fake_act(fake, atomic_load(&script->set), "fakeSet", err);
+    if (code != WG_OK)
+        return code;
+    char *sets = fake->world->sets;
+    const size_t length = strlen(sets);
+    (void)snprintf(sets + length, sizeof fake->world->sets - length, "%zu.%s=%.6g ", fake->number,
+                   wg_knob_key(which), value);
+    if (knob->fails_first > 0) {
+        knob->fails_first--;
+        return wg__fail(err, WG_EIO, "fakeSet failed: unknown error (999)");
+    }
+    if (value < knob->needs_least)
+        return wg__fail(err, WG_EINVAL, "fakeSet failed: invalid argument (2)");
+    if (!knob->is_deaf)
+        knob->value = value;
+    return WG_OK;
+}
+
+static inline enum wg_code fake_get(struct wg_device *device, enum wg_knob which, double *out,
+                                    struct wg_error *err)
+{
+    struct fake_device *fake = (struct fake_device *)device;
+    struct fake_script *script = &fake->world->devices[fake->number];
+    const enum wg_code code = fake_act(fake, atomic_load(&script->get), "fakeGet", err);
+    *out = script->knobs[which].is_unreadable ? (double)NAN : script->knobs[which].value;
+    return code;
 }
 
 static inline enum wg_code fake_read(struct wg_device *device, uint32_t wanted,
@@ -156,6 +224,8 @@ static const struct wg_device_ops fake_ops = {
     .probe = fake_probe,
     .read = fake_read,
     .read_processes = fake_read_processes,
+    .set = fake_set,
+    .get = fake_get,
     .release = fake_release,
     .reopen = fake_reopen,
     .destroy = fake_destroy,
