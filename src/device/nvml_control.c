@@ -38,7 +38,7 @@ static enum wg_code tell(struct nvml_gpu *gpu, const char *call, int code, const
     const struct nvml_code *meaning = wg__nvml_code(code);
     const enum wg_code told = code == NVML_E_INVALID_ARGUMENT ? WG_EINVAL : meaning->meaning;
     struct wg_error cause = {0};
-    (void)wg__nvml_fail_gpu(gpu, &cause, call, code);
+    (void)wg__nvml_fail(&cause, wg__nvml_name(gpu), call, code);
     if (isnan(asked))
         (void)wg__fail(err, told, "%s", cause.text);
     else

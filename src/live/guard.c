@@ -72,8 +72,7 @@ struct plan {
 
 static int lift(int fd)
 {
-    const int lifted = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD) : -1;
-    return lifted;
+    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 }
 
 static void plan_fini(struct plan *plan)
@@ -106,10 +105,10 @@ static enum wg_code plan_init(struct plan *plan, int journal_fd, struct wg_error
     }
     if (good)
         return WG_OK;
-    const int error_number = errno;
+    (void)wg__fail(err, WG_EIO, "opening files for the guard of settings: %s", strerror(errno));
     plan_fini(plan);
     close_fd(plan->lifeline);
-    return wg__fail_errno(err, error_number, "opening files for the guard of settings");
+    return WG_EIO;
 }
 
 static int add_files(posix_spawn_file_actions_t *actions, const struct plan *plan)
@@ -207,8 +206,8 @@ enum wg_code wg__guard_start(struct wg_guard *guard, const char *program, int jo
     const int failed = spawn(&guard->pid, program, &plan);
     if (failed != 0) {
         *guard = (struct wg_guard){.pidfd = -1};
-        code = wg__fail_errno(err, failed, "starting the guard of settings, %s", program);
-        code = code == WG_ENOENT ? WG_EIO : code;
+        code = wg__fail(err, WG_EIO, "starting the guard of settings, %s: %s", program,
+                        strerror(failed));
     } else {
         guard->pidfd = open_pidfd(guard->pid);
         code = wait_ready(guard, &plan, program, err);
