@@ -29,8 +29,10 @@ def _version():
 
 def _package():
     """The files of the package by their names in the wheel."""
-    files = {f"wattgov/{name}": _read(HERE, "wattgov", name)
-             for name in sorted(os.listdir(os.path.join(HERE, "wattgov"))) if name.endswith((".py", ".typed"))}
+    files = {}
+    for folder in ("wattgov", "wattgov/integrations"):
+        files.update({f"{folder}/{name}": _read(HERE, folder, name)
+                      for name in sorted(os.listdir(os.path.join(HERE, folder))) if name.endswith((".py", ".typed"))})
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, "_abi.py")
         generate_abi.generate(os.path.join(CHECKOUT, "include"), made)

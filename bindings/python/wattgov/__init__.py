@@ -9,15 +9,18 @@
     for label, part in epoch.devices.items():
         print(label, part.energy_j, part.why_not)
 
+A training tells its progress to `wattgov train` by `for batch in wattgov.steps(loader):` and `wattgov.train`.
+
 Units are in the names and SI. What could not be measured is None, never 0, and `why_not` says why. Work that runs
 asynchronously (CUDA kernels) must be waited for before a window begins and ends: wattgov calls no CUDA.
 """
 from wattgov._device import Backend, Device, KnobInfo, MeterInfo, backends, devices
 from wattgov._library import WattgovError
 from wattgov._meter import Meter, Result, Window, begin, default_meter, end, window
+from wattgov._train import Train, steps, train
 
-__all__ = ["Backend", "Device", "KnobInfo", "Meter", "MeterInfo", "Result", "WattgovError", "Window", "backends",
-           "begin", "default_meter", "devices", "end", "version", "window"]
+__all__ = ["Backend", "Device", "KnobInfo", "Meter", "MeterInfo", "Result", "Train", "WattgovError", "Window", "backends",
+           "begin", "default_meter", "devices", "end", "steps", "train", "version", "window"]
 
 
 def version() -> str:
