@@ -34,6 +34,9 @@ class ProgressFile:
         with open(self.path, encoding="utf-8") as file:
             return [int(line.rsplit(" ", 1)[1]) for line in file]
 
+    def clear(self):
+        os.truncate(self.path, 0)
+
     def close(self):
         os.close(self.fd)
         os.unlink(self.path)
