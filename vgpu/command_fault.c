@@ -220,7 +220,7 @@ static enum wg_code inject(struct vgpu_machine *machine, const struct args *args
 static int run(int argc, char *argv[])
 {
     struct args args = defaults;
-    const char *word = vgpu_take_word(&argc, &argv);
+    const char *word = wg__command_word(&argc, &argv);
     int status = WG_EXIT_OK;
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;

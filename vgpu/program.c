@@ -245,12 +245,3 @@ enum wg_code vgpu_find_running(struct vgpu_machine **out, char path_out[static V
     (void)snprintf(path_out, VGPU_PATH_MAX, "%s", search.path);
     return vgpu_map(out, search.path, err);
 }
-
-const char *vgpu_take_word(int *argc, char ***argv)
-{
-    if (*argc < 2 || (*argv)[1][0] == '-')
-        return NULL;
-    ++*argv;
-    --*argc;
-    return (*argv)[0];
-}

@@ -61,8 +61,4 @@ void vgpu_session_end(struct vgpu_session *session, struct vgpu_machine *machine
 enum wg_code vgpu_find_running(struct vgpu_machine **out, char path_out[static VGPU_PATH_MAX],
                                const char *path, struct wg_error *err);
 
-/* For a command whose first argument is a word, not an option: takes it out of argv, so that the
- * options follow. NULL: there is none (an option or nothing). */
-const char *vgpu_take_word(int *argc, char ***argv);
-
 #endif

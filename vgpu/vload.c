@@ -207,7 +207,7 @@ static enum wg_code find_all(const struct args *args, const char *name, struct v
 static int run_job(int argc, char *argv[])
 {
     struct args args = defaults;
-    const char *name = vgpu_take_word(&argc, &argv);
+    const char *name = wg__command_word(&argc, &argv);
     int status = WG_EXIT_OK;
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;

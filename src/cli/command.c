@@ -126,6 +126,15 @@ static int reject(const struct wg_command *command, const char *path, const char
     return WG_EXIT_USAGE;
 }
 
+const char *wg__command_word(int *argc, char ***argv)
+{
+    if (*argc < 2 || (*argv)[1][0] == '-')
+        return NULL;
+    ++*argv;
+    --*argc;
+    return (*argv)[0];
+}
+
 int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[])
 {
     const struct wg_command *command = root;

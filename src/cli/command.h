@@ -44,6 +44,7 @@ struct wg_command {
 
 extern const struct wg_command wg__command_devices;
 extern const struct wg_command wg__command_guard;
+extern const struct wg_command wg__command_job;
 extern const struct wg_command wg__command_measure;
 extern const struct wg_command wg__command_record;
 extern const struct wg_command wg__command_restore;
@@ -55,6 +56,10 @@ int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[]);
 
 /* The list of a command's children, for --help. `path` is the whole command: "wattgov simulate". */
 void wg__command_help(const struct wg_command *command, const char *path, struct wg_buffer *out);
+
+/* For a command whose first argument is a word, not an option: takes it out of argv, so that the
+ * options follow. NULL: there is none (an option or nothing). */
+const char *wg__command_word(int *argc, char ***argv);
 
 /* Parses the options. False: the command ends now with `*status_out`, help or error being printed.
  */

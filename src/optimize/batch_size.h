@@ -70,6 +70,13 @@ struct wg_batch_outcome {
     double cost_j;   /* paid, profiling included */
 };
 
+/* What a policy expects of an arm: the mean cost of a run to the target, and where it lies with 80
+ * % probability; likewise the epochs. */
+struct wg_batch_belief {
+    double cost_j, low_j, high_j;
+    double epochs, epochs_low, epochs_high;
+};
+
 /* What the caller asks for. */
 struct wg_batch_request {
     uint64_t recurrence; /* counts from 0; a retry repeats it */
@@ -143,6 +150,10 @@ struct wg_batch_policy_ops {
 
     /* The arm that the policy now believes in. */
     size_t (*best_arm)(const struct wg_batch_policy *policy);
+
+    /* What the policy believes of `arm`; false: nothing yet. It may bring itself up to date. NULL:
+     * it has no such belief. */
+    bool (*believe)(struct wg_batch_policy *policy, size_t arm, struct wg_batch_belief *out);
 };
 
 /* First member of every policy's own struct. */

@@ -458,6 +458,28 @@ static size_t best_arm(const struct wg_batch_policy *policy)
     return ((const struct wg_governor *)policy)->incumbent;
 }
 
+/* In joules only once some cost is known; until then all arms are alike at 1 J an epoch. */
+static bool believe(struct wg_batch_policy *policy, size_t arm, struct wg_batch_belief *out)
+{
+    static const double sds_of_80_percent = 1.2815515655446004;
+    struct wg_governor *governor = as_governor(policy);
+    wg__governor_refresh(governor);
+    if (governor->observation_count == 0)
+        return false;
+    const struct wg_epochs_model *model = &governor->model;
+    const double spread = exp2(sds_of_80_percent * sqrt(model->variance[arm]));
+    const double epochs =
+        exp2(model->mean[arm]) * exp(0.5 * M_LN2 * M_LN2 * model->noise_variance[arm]);
+    const double epoch_j = governor->cost[arm].epoch_j;
+    *out = (struct wg_batch_belief){.cost_j = governor->expected_j[arm],
+                                    .low_j = epoch_j * epochs / spread,
+                                    .high_j = epoch_j * epochs * spread,
+                                    .epochs = epochs,
+                                    .epochs_low = epochs / spread,
+                                    .epochs_high = epochs * spread};
+    return true;
+}
+
 const struct wg_batch_policy_ops wg__batch_policy_wattgov = {
     .name = "wattgov",
     .summary = "one shared epochs curve, surveyed costs, information-directed choice, early stop",
@@ -474,4 +496,5 @@ const struct wg_batch_policy_ops wg__batch_policy_wattgov = {
     .save = wg__governor_save,
     .load = wg__governor_load,
     .best_arm = best_arm,
+    .believe = believe,
 };

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What became of a job; see job_summary.h.
+ */
+#include "cli/job_summary.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static struct wg_job_share *share_of(struct wg_job_summary *summary, const struct wg_store_run *run)
+{
+    for (size_t i = 0; i < summary->share_count; i++)
+        if (summary->shares[i].count == run->gpu_count &&
+            strcmp(summary->shares[i].model, run->gpu_model) == 0)
+            return &summary->shares[i];
+    struct wg_job_share *longer =
+        wg__realloc_array(summary->shares, summary->share_count + 1, sizeof *summary->shares);
+    if (longer == NULL)
+        return NULL;
+    summary->shares = longer;
+    struct wg_job_share *share = &summary->shares[summary->share_count++];
+    *share = (struct wg_job_share){
+        .count = run->gpu_count, .best = SIZE_MAX, .default_j = NAN, .default_sd_j = NAN};
+    memcpy(share->model, run->gpu_model, sizeof share->model);
+    return share;
+}
+
+static bool add_point(struct wg_job_summary *summary, const struct wg_store_run *run)
+{
+    if (summary->point_count == summary->point_capacity) {
+        const size_t capacity = summary->point_capacity * 2 + 64;
+        struct wg_job_point *longer =
+            wg__realloc_array(summary->points, capacity, sizeof *summary->points);
+        if (longer == NULL)
+            return false;
+        summary->points = longer;
+        summary->point_capacity = capacity;
+    }
+    summary->points[summary->point_count++] =
+        (struct wg_job_point){(double)summary->completed, run->batch_size, summary->paid_j};
+    return true;
+}
+
+static double or_0(double value)
+{
+    return isnan(value) ? 0 : value;
+}
+
+static void count_end(struct wg_job_batch *batch, const struct wg_store_run *run)
+{
+    batch->runs++;
+    if (run->state != WG_RUN_REACHED) {
+        batch->failed++;
+        return;
+    }
+    batch->reached++;
+    batch->epochs += run->epochs;
+    batch->energy_j += run->energy_j;
+    batch->time_s += run->time_s;
+    batch->cost_j += run->cost_j;
+    batch->cost_squares += run->cost_j * run->cost_j;
+}
+
+static bool add_run(void *context, const struct wg_store_run *run)
+{
+    struct wg_job_summary *summary = context;
+    const size_t arm = wg__job_arm(&summary->job, run->batch_size);
+    struct wg_job_share *share = share_of(summary, run);
+    if (share == NULL || arm == SIZE_MAX) {
+        summary->failed = share == NULL;
+        return share != NULL;
+    }
+    if (run->state == WG_RUN_OPEN) {
+        summary->open++;
+        return true;
+    }
+    summary->paid_j += or_0(run->cost_j);
+    summary->energy_j += or_0(run->energy_j);
+    summary->time_s += or_0(run->time_s);
+    share->paid_j += or_0(run->cost_j);
+    share->batch[arm].paid_j += or_0(run->cost_j);
+    if (run->state == WG_RUN_CRASHED || run->state == WG_RUN_RETURNED ||
+        run->state == WG_RUN_EXPIRED) {
+        summary->crashed++;
+        return true;
+    }
+    if (run->is_survey)
+        return true;
+    count_end(&share->batch[arm], run);
+    if (run->state == WG_RUN_REACHED) {
+        summary->completed++;
+        summary->failed = !add_point(summary, run);
+    }
+    return !summary->failed;
+}
+
+/* What a recurrence would cost at the default, on this type of GPU. */
+static void judge_default(struct wg_job_share *share, size_t arm, double max_limit_factor)
+{
+    const struct wg_job_batch *batch = &share->batch[arm];
+    const double factor = max_limit_factor > 0 ? max_limit_factor : 1, n = batch->reached;
+    if (n >= 2) {
+        const double mean = batch->cost_j / n;
+        const double variance = fmax(0, batch->cost_squares - n * mean * mean) / (n - 1);
+        share->default_j = factor * mean;
+        share->default_sd_j = factor * sqrt(variance / n);
+    } else if (share->has_belief[arm]) {
+        static const double sds_of_80_percent = 1.2815515655446004;
+        const struct wg_batch_belief *belief = &share->belief[arm];
+        share->default_j = factor * belief->cost_j;
+        share->default_sd_j = factor * (belief->high_j - belief->low_j) / (2 * sds_of_80_percent);
+    }
+}
+
+static void add_beliefs(struct wg_job_summary *summary, const struct wg_job_policy *policy)
+{
+    const size_t default_arm = wg__job_arm(&summary->job, summary->job.default_batch);
+    for (size_t i = 0; i < summary->share_count; i++) {
+        struct wg_job_share *share = &summary->shares[i];
+        double factor = 0;
+        for (size_t g = 0; g < policy->gpu_count; g++) {
+            const struct wg_job_gpu *gpu = &policy->gpus[g];
+            if (gpu->count != share->count || strcmp(gpu->model, share->model) != 0)
+                continue;
+            factor = gpu->max_limit_factor[default_arm];
+            for (size_t arm = 0; arm < summary->job.batch_count && policy->ops->believe; arm++)
+                share->has_belief[arm] =
+                    policy->ops->believe(gpu->policy, arm, &share->belief[arm]);
+            share->best = policy->ops->best_arm(gpu->policy);
+        }
+        judge_default(share, default_arm, factor);
+    }
+}
+
+static void sum_savings(struct wg_job_summary *summary)
+{
+    double saved = 0, variance = 0;
+    for (size_t i = 0; i < summary->share_count; i++) {
+        const struct wg_job_share *share = &summary->shares[i];
+        double reached = 0;
+        for (size_t arm = 0; arm < summary->job.batch_count; arm++)
+            reached += share->batch[arm].reached;
+        if (reached == 0) { /* what was paid for nothing counts */
+            saved -= share->paid_j;
+            continue;
+        }
+        saved += reached * share->default_j - share->paid_j;
+        variance += reached * reached * share->default_sd_j * share->default_sd_j;
+    }
+    const double half = 1.959963984540054 * sqrt(variance);
+    if (summary->completed == 0)
+        saved = NAN;
+    summary->saved_j = saved;
+    summary->saved_low_j = saved - half;
+    summary->saved_high_j = saved + half;
+}
+
+enum wg_code wg__job_summarize(struct wg_store *store, const struct wg_store_job *job,
+                               struct wg_job_summary *out, struct wg_error *err)
+{
+    struct wg_job_policy *policy = NULL;
+    *out = (struct wg_job_summary){.job = *job};
+    enum wg_code code = store->ops->run_each(store, job->id, add_run, out, err);
+    if (code == WG_OK && out->failed)
+        code = wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
+    if (code == WG_OK)
+        code = wg__job_policy_open(&policy, store, job, false, err);
+    if (code == WG_OK) {
+        add_beliefs(out, policy);
+        sum_savings(out);
+    }
+    wg__job_policy_free(policy);
+    if (code != WG_OK)
+        wg__job_summary_fini(out);
+    return code;
+}
+
+void wg__job_summary_fini(struct wg_job_summary *summary)
+{
+    wg__free(summary->shares);
+    wg__free(summary->points);
+    summary->shares = NULL;
+    summary->points = NULL;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What became of a job: its runs by batch size, and what was saved against the default.
+ *
+ * The savings compare what all runs cost (failed ones, retries and surveys too) with what as many
+ * recurrences would have cost at the default batch size and the largest power limit: the mean of
+ * the default's own runs once there are two, else what the policy expects of it. The interval is of
+ * 95 %, from the spread of that mean; GPU types are summed.
+ *
+ * Owns: the history.    Threads: one at a time.
+ */
+#ifndef WG_CLI_JOB_SUMMARY_H
+#define WG_CLI_JOB_SUMMARY_H
+
+#include "base/buffer.h"
+#include "live/job_policy.h"
+#include "store/store.h"
+
+struct wg_job_batch {
+    unsigned runs, reached, failed;          /* that ended; failed: and stopped */
+    double epochs, energy_j, time_s, cost_j; /* sums over those that reached */
+    double cost_squares;
+    double paid_j; /* by all */
+};
+
+/* A GPU type's part. */
+struct wg_job_share {
+    char model[WG_STORE_TEXT_SIZE];
+    unsigned count;
+    struct wg_job_batch batch[WG_STORE_BATCH_SIZES_MAX];
+    bool has_belief[WG_STORE_BATCH_SIZES_MAX];
+    struct wg_batch_belief belief[WG_STORE_BATCH_SIZES_MAX];
+    size_t best; /* batch size number */
+    double paid_j;
+    double default_j, default_sd_j; /* of a recurrence; NAN: not known */
+};
+
+struct wg_job_point {
+    double recurrence, batch_size, paid_j; /* all that was paid until it reached the target */
+};
+
+struct wg_job_summary {
+    struct wg_store_job job;
+    size_t share_count;
+    struct wg_job_share *shares;
+    uint64_t completed;
+    size_t open;
+    unsigned crashed; /* returned and expired ones too */
+    double paid_j, energy_j, time_s;
+    double saved_j, saved_low_j, saved_high_j; /* NAN: not known yet */
+    size_t point_count, point_capacity;
+    struct wg_job_point *points;
+    bool failed; /* out of memory */
+};
+
+enum wg_code wg__job_summarize(struct wg_store *store, const struct wg_store_job *job,
+                               struct wg_job_summary *out, struct wg_error *err);
+void wg__job_summary_fini(struct wg_job_summary *summary);
+
+void wg__job_summary_json(const struct wg_job_summary *summary, struct wg_buffer *out);
+void wg__job_summary_text(const struct wg_job_summary *summary, bool with_color,
+                          struct wg_buffer *out);
+void wg__job_summary_html(const struct wg_job_summary *summary, const char *command,
+                          struct wg_buffer *out);
+
+#endif

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`wattgov job` as schedulers and their users call it.
+
+    tests/integration/job.py build/release
+
+Many callers at once, callers that are killed, stores that are locked, full, of another program or of a newer one,
+and every line that a wrong command answers.
+"""
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+BUILD = None
+SEED = int(os.environ.get("WATTGOV_TEST_SEED", "1"))
+KILLS = int(os.environ.get("WATTGOV_TEST_KILLS", "60"))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.store = os.path.join(self.folder, "jobs.db")
+
+    def job(self, *arguments, expect=0, store=None, environment=None):
+        """Runs `wattgov job`; returns what it has written on both streams."""
+        command = [os.path.join(BUILD, "wattgov"), "job", *map(str, arguments)]
+        if arguments[0] not in ("--help",):
+            command += ["--store", store or self.store]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                              env=dict(os.environ, **(environment or {})), check=False)
+        self.assertEqual(done.returncode, expect, f"{command}: {done.stdout}{done.stderr}")
+        if expect in (0, 3):
+            self.assertEqual(done.stderr, "")
+        else:
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertTrue(done.stderr.startswith(f"wattgov job {arguments[0]}: "), done.stderr)
+        return done.stdout + done.stderr
+
+    def create(self, name="bert", **changes):
+        options = {"batch-sizes": "8,16,32,64", "default": 32, "target": "acc>=0.8", "max-epochs": 20, **changes}
+        self.job("create", name, *[word for key, value in options.items() for word in (f"--{key}", value)])
+
+    def next(self, name="bert", *options):
+        answer = json.loads(self.job("next", name, "--json", *options))
+        self.assertEqual(answer["schema"], "wattgov.job.next/1")
+        return answer
+
+    def report(self, run, *options, name="bert", expect=0):
+        return json.loads(self.job("report", name, run, "--json", *options, expect=expect))
+
+    def facts(self, name="bert"):
+        lines = self.job("export", name).splitlines()
+        return [json.loads(line) for line in lines[1:]]
+
+
+ENDED = ("--epochs", 5, "--energy", 1000, "--time", 10)
+
+
+class Life(Case):
+    def test_runs_are_opened_reported_and_shown(self):
+        self.create(**{"learning-rate": 0.1})
+        first = self.next()
+        self.assertEqual((first["batch_size"], first["recurrence"], first["kind"]), (32, 0, "run"))
+        self.assertEqual((first["learning_rate"], first["needs_profile"], first["power_limit_w"]), (0.1, True, None))
+        self.assertEqual(self.job("report", "bert", first["run"], "--epoch", 1, "--metric", 0.5), "continue\n")
+        self.assertEqual(self.job("report", "bert", first["run"], "--epoch", 2, "--metric", 0.8, expect=3), "reached\n")
+        receipt = self.report(first["run"], "--reached", *ENDED)
+        self.assertEqual((receipt["cost_j"], receipt["is_repeat"], receipt["wants_retry"]), (1000, False, False))
+        shown = json.loads(self.job("show", "bert", "--json"))
+        self.assertEqual((shown["completed"], shown["cost_j"], shown["open_runs"]), (1, 1000, 0))
+        rows = {row["batch_size"]: row for row in shown["gpus"][0]["batch_sizes"]}
+        self.assertEqual((rows[32]["reached"], rows[32]["mean_epochs"]), (1, 5))
+        self.assertGreater(rows[8]["expected"]["cost_high_j"], rows[8]["expected"]["cost_low_j"])
+        page = os.path.join(self.folder, "bert.html")
+        self.assertIn("1 recurrences reached the target", self.job("show", "bert", "--html", page))
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("Cumulative cost", file.read())
+        self.assertIn("bert", self.job("list"))
+        self.job("rm", "bert")
+        self.assertEqual(json.loads(self.job("list", "--json"))["jobs"], [])
+
+    def test_a_failed_run_is_tried_again_with_what_has_worked(self):
+        self.create()
+        self.report(self.next()["run"], "--reached", *ENDED)
+        other = self.next()
+        self.assertTrue(self.report(other["run"], "--failed", *ENDED)["wants_retry"])
+        again = self.next()
+        self.assertEqual((again["recurrence"], again["attempt"], again["batch_size"]), (other["recurrence"], 1, 32))
+        broken = self.report(again["run"], "--crashed")
+        self.assertTrue(broken["wants_retry"])
+        third = self.next()
+        self.assertEqual((third["recurrence"], third["attempt"]), (other["recurrence"], 1))
+        self.report(third["run"], "--reached", *ENDED)
+        self.assertEqual(self.next()["recurrence"], other["recurrence"] + 1)
+
+    def test_a_silent_run_is_taken_back_and_may_still_report(self):
+        self.create()
+        lost = self.next("bert", "--lease", "1ms")
+        other = self.next()
+        self.assertEqual((other["taken_back"], other["recurrence"], other["attempt"]), (1, 0, 0))
+        self.report(lost["run"], "--reached", *ENDED)
+        self.assertTrue(self.report(lost["run"], "--reached", *ENDED)["is_repeat"])
+        self.assertEqual([fact["kind"] for fact in self.facts()],
+                         ["started", "taken_back", "started", "revived", "ended"])
+
+    def test_what_was_learned_is_carried_to_another_gpu(self):
+        self.create()
+        for _ in range(8):
+            run = self.next("bert", "--gpu-name", "A", "--gpus", 2)
+            epochs = 5 if run["batch_size"] == 64 else 9
+            self.report(run["run"], "--reached", "--epochs", epochs, "--energy", 100 * epochs, "--time", 9)
+        self.assertEqual(self.next("bert", "--gpu-name", "B")["batch_size"], 64)
+        gpus = json.loads(self.job("show", "bert", "--json"))["gpus"]
+        self.assertEqual([(gpu["gpu_model"], gpu["gpu_count"]) for gpu in gpus], [("A", 2), ("B", 1)])
+
+    def test_surveys_are_reported_as_broken_epochs(self):
+        self.create()
+        self.report(self.next("bert", "--survey")["run"], "--reached", *ENDED)
+        survey = self.next("bert", "--survey")
+        self.assertEqual(survey["kind"], "survey")
+        self.report(survey["run"], "--reached", "--epochs", 0.25, "--energy", 30, "--time", 1)
+        self.assertNotEqual(self.next("bert", "--survey")["batch_size"], survey["batch_size"])
+
+    def test_the_objective_cost_needs_the_largest_power(self):
+        self.create(objective="cost:0.5")
+        self.assertIn("--max-power", self.job("next", "bert", expect=2))
+        run = self.next("bert", "--max-power", 300)
+        self.assertEqual(self.report(run["run"], "--reached", *ENDED)["cost_j"], 0.5 * 1000 + 0.5 * 300 * 10)
+
+
+class Errors(Case):
+    def test_wrong_jobs_are_refused_in_one_line(self):
+        good = ["--batch-sizes", "8,16", "--default", "8", "--target", "loss<=1.2", "--max-epochs", "9"]
+        for changed, words in [(["--batch-sizes", "8"], "at least two"), (["--batch-sizes", "8,8"], "twice"),
+                               (["--batch-sizes", "8,-16"], "whole numbers"), (["--default", "9"], "not one of"),
+                               (["--target", "loss"], "METRIC>=NUMBER"), (["--target", "loss<=nan"], "METRIC>=NUMBER"),
+                               (["--max-epochs", "0"], "--max-epochs"), (["--objective", "power"], "power"),
+                               (["--policy", "zeuss"], "zeus"), (["--learning-rate", "-1"], "--learning-rate"),
+                               (["--optimizer", "adam"], "--learning-rate is missing")]:
+            self.assertIn(words, self.job("create", "job", *good, *changed, expect=2))
+        for name in ("", "a b", ".a", "a/b", "x" * 65):
+            self.assertIn("name", self.job("create", name, *good, expect=2))
+        self.assertFalse(os.path.exists(self.store))
+        self.job("create", "job", *good)
+        self.assertIn("has a job 'job' already", self.job("create", "job", *good, expect=1))
+
+    def test_wrong_words_about_runs_are_refused_in_one_line(self):
+        self.assertIn("no job was created there yet", self.job("next", "bert", expect=1))
+        self.create()
+        self.assertIn("did you mean 'bert'?", self.job("next", "brt", expect=1))
+        run = self.next()["run"]
+        for words, expected, code in [((run,), "one of --epoch", 2), ((run, "--reached", "--failed"), "one of", 2),
+                                      ((run, "--reached"), "must be given with --reached", 2),
+                                      ((run, "--reached", *ENDED, "--energy", "-1"), "--energy", 2),
+                                      ((run, "--reached", *ENDED, "--epochs", "1.5"), "not a whole number", 2),
+                                      ((run, "--failed", *ENDED, "--epochs", "21"), "more than the job's 20", 2),
+                                      ((run, "--epoch", 1, "--metric", "nan"), "'nan'", 2),
+                                      ((run + 9, "--crashed"), "no run", 1), (("x", "--crashed"), "'x'", 2)]:
+            self.assertIn(expected, self.job("report", "bert", *words, expect=code))
+        self.report(run, "--reached", *ENDED)
+        self.assertIn("is refused", self.job("report", "bert", run, "--failed", *ENDED, expect=1))
+        self.assertIn("has ended", self.job("report", "bert", run, "--epoch", 9, expect=1))
+        self.next()
+        self.assertIn("--force", self.job("rm", "bert", expect=1))
+        self.job("rm", "bert", "--force")
+
+    def test_stores_that_cannot_be_used_say_why(self):
+        with open(self.store, "w", encoding="utf-8") as file:
+            file.write("no database at all, but long enough to be looked at by SQLite " * 20)
+        self.assertIn("is no store of jobs", self.job("list", expect=1))
+        os.unlink(self.store)
+        other = sqlite3.connect(self.store)
+        other.execute("CREATE TABLE things(x)")
+        other.commit()
+        other.close()
+        self.assertIn("database of another program", self.job("list", expect=1))
+        os.unlink(self.store)
+        self.create()
+        newer = sqlite3.connect(self.store)
+        newer.execute("PRAGMA user_version = 99")
+        newer.close()
+        self.assertIn("has schema 99", self.job("next", "bert", expect=1))
+        self.assertIn("cannot be opened", self.job("next", "bert", store=self.folder, expect=1))
+
+    def test_a_locked_store_is_waited_for(self):
+        self.create()
+        holder = sqlite3.connect(self.store, isolation_level=None, check_same_thread=False)
+        holder.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.5, lambda: holder.execute("ROLLBACK"))
+        release.start()
+        self.next()
+        release.join()
+        holder.execute("BEGIN IMMEDIATE")
+        self.assertEqual(json.loads(self.job("list", "--json"))["jobs"][0]["recurrences"], 1)  # readers go on
+        holder.execute("ROLLBACK")
+        holder.close()
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a small file system: only root may")
+    def test_a_full_disk_changes_nothing_and_can_be_mended(self):
+        small = os.path.join(self.folder, "small")
+        os.mkdir(small)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", small], check=False,
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no file system may be mounted here")
+        self.addCleanup(lambda: subprocess.run(["umount", small], check=True))
+        self.store = os.path.join(small, "jobs.db")
+        self.create()
+        run = self.next()["run"]
+        room = os.statvfs(small)
+        with open(os.path.join(small, "ballast"), "wb") as file:
+            file.write(b"x" * (room.f_bavail * room.f_frsize))
+        said = self.job("report", "bert", run, "--reached", *ENDED, expect=1)
+        self.assertRegex(said, "the disk is full|disk I/O error|No space left")
+        os.unlink(os.path.join(small, "ballast"))
+        self.assertFalse(self.report(run, "--reached", *ENDED)["is_repeat"])
+        self.assertEqual([fact["kind"] for fact in self.facts()], ["started", "ended"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "becomes another user: only root may")
+    def test_who_may_only_read_can_look_but_not_write(self):
+        self.create()
+        self.next()
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.store, 0o644)
+
+        def as_nobody(*arguments):
+            return subprocess.run([os.path.join(BUILD, "wattgov"), "job", *arguments, "--store", self.store], user=65534,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        probe = subprocess.run([os.path.join(BUILD, "wattgov"), "--version"], user=65534, check=False,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if probe.returncode != 0:
+            self.skipTest("the program lies where others may not go")
+        done = as_nobody("next", "bert")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr, "read-only|not permitted|cannot be opened")
+        self.assertEqual(len(self.facts()), 1)
+
+
+class Crowd(Case):
+    def test_many_at_once_lose_and_double_nothing(self):
+        self.create()
+        acknowledged = []
+
+        def work():
+            for _ in range(6):
+                run = self.next()
+                self.report(run["run"], "--reached", *ENDED)
+                acknowledged.append((run["run"], run["recurrence"]))
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(acknowledged), 36)
+        self.assertEqual(sorted(recurrence for _, recurrence in acknowledged), list(range(36)))
+        facts = self.facts()
+        self.assertEqual([fact["fact"] for fact in facts], list(range(1, 73)))
+        self.assertEqual(sorted(fact["run"] for fact in facts if fact["kind"] == "ended"),
+                         sorted(run for run, _ in acknowledged))
+
+    def test_killing_at_any_moment_loses_nothing_that_was_acknowledged(self):
+        self.create()
+        chance = random.Random(SEED)
+        print(f"{KILLS} kills, seed {SEED}", file=sys.stderr)
+        ended, started = {}, set()
+        command = [os.path.join(BUILD, "wattgov"), "job"]
+        longest = 0.03
+        for number in range(KILLS):
+            if started - set(ended) and chance.random() < 0.6:
+                run = min(started - set(ended))
+                words = ["report", "bert", str(run), "--reached", "--epochs", "5", "--energy", str(1000 + run), "--time",
+                         "10", "--json", "--store", self.store]
+            else:
+                run = None
+                words = ["next", "bert", "--json", "--store", self.store]
+            child = subprocess.Popen(command + words, stdout=subprocess.PIPE)
+            killer = threading.Timer(chance.uniform(0, longest), child.send_signal, [signal.SIGKILL])
+            killer.start()
+            said = child.communicate(timeout=60)[0]
+            killer.join()
+            if not said.endswith(b"}\n"):
+                continue
+            answer = json.loads(said)
+            if run is None:
+                started.add(answer["run"])
+            else:
+                ended[run] = answer["cost_j"]
+        facts = self.facts()
+        self.assertEqual([fact["fact"] for fact in facts], list(range(1, len(facts) + 1)))
+        found_started = [fact["run"] for fact in facts if fact["kind"] == "started"]
+        found_ended = {fact["run"]: fact["cost_j"] for fact in facts if fact["kind"] == "ended"}
+        self.assertEqual(len(found_started), len(set(found_started)))
+        self.assertLessEqual(started, set(found_started))
+        self.assertEqual({run: found_ended[run] for run in ended}, ended)
+        self.assertEqual(sum(fact["kind"] == "ended" for fact in facts), len(found_ended))
+        self.assertGreater(len(started), 2)
+        check = sqlite3.connect(self.store)
+        self.assertEqual(check.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        check.close()
+        for run in set(found_started) - set(found_ended):  # what was not acknowledged can be made again
+            self.report(run, "--reached", "--epochs", 5, "--energy", 1000 + run, "--time", 10)
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
