@@ -80,7 +80,10 @@ static void take_lower(struct wg_rank_count *rank, double number)
     rank->lower_last = number;
     if (rank->lower_count < WG_PROGRESS_RESTART_LINES)
         return;
-    rank->base += rank->last - rank->lower_first;
+    /* Numbers that begin with their own stride (1 2 3, 10 20 30) began at 0: all of it is new. */
+    const double stride = (number - rank->lower_first) / (WG_PROGRESS_RESTART_LINES - 1);
+    const bool is_from_zero = rank->lower_first <= stride;
+    rank->base += is_from_zero ? rank->last : rank->last - rank->lower_first;
     rank->last = number;
     rank->lower_count = 0;
 }

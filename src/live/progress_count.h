@@ -5,7 +5,9 @@
  * Each rank counts from where it likes, so of each we keep what to add to its numbers:
  *
  *     a rank that joins later      begins where the job is
- *     a rank that starts anew      goes on where it was: 148 149 150 | 100 101 102 -> 150 151 152
+ *     a rank that starts anew      goes on where it was: 148 149 150 | 100 101 102 -> 150 151 152,
+ *                                  or, where it began at 0 (each epoch of a progress bar):
+ *                                  148 149 150 | 1 2 3 -> 151 152 153
  *     a number that comes late     (ranks that do not say which one they are; lines that overtake
  *                                  each other) is no restart: only three lines in a row that are
  *                                  below, and that rise, are

@@ -45,8 +45,15 @@ static void a_restart_counts_on_from_where_the_rank_was(void **state)
     EXPECT_AFTER(150, 149, 150, 100, 101);
     EXPECT_AFTER(152, 149, 150, 100, 101, 102);
     EXPECT_AFTER(160, 149, 150, 100, 101, 102, 110);
-    /* Twice. */
-    EXPECT_AFTER(156, 150, 1, 2, 3, 5, 1, 2, 3);
+    EXPECT_AFTER(155, 150, 100, 101, 102, 103, 50, 51, 52, 52);
+}
+
+static void a_number_that_begins_anew_with_each_epoch_adds_up(void **state)
+{
+    (void)state;
+    EXPECT_AFTER(15, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5);
+    EXPECT_AFTER(80, 10, 20, 30, 40, 10, 20, 30, 40);
+    EXPECT_AFTER(8, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4); /* what counts from 0 says 0 for nothing done */
 }
 
 static void a_late_number_is_no_restart(void **state)
@@ -158,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_is_the_job),
         cmocka_unit_test(a_restart_counts_on_from_where_the_rank_was),
+        cmocka_unit_test(a_number_that_begins_anew_with_each_epoch_adds_up),
         cmocka_unit_test(a_late_number_is_no_restart),
         cmocka_unit_test(the_job_is_as_far_as_its_slowest_rank),
         cmocka_unit_test(a_rank_that_joins_later_begins_where_the_job_is),
