@@ -57,23 +57,28 @@ static bool is_sound_curve(const struct wg_learning_curve *curve)
     return curve->count <= WG_CURVE_POINTS_MAX;
 }
 
+static bool has_sound_counts(const struct wg_governor *kept, const struct wg_governor *owner)
+{
+    const size_t arms = owner->job.arm_count;
+    return kept->job.arm_count == arms && kept->model.arm_count == arms &&
+           kept->model.hypothesis_count == owner->model.hypothesis_count &&
+           kept->observation_count <= WG_GOVERNOR_HISTORY_MAX && kept->incumbent < arms &&
+           kept->in_flight <= WG_IN_FLIGHT_MAX && kept->curves.count <= WG_CURVES_MAX &&
+           kept->curves.next < WG_CURVES_MAX && kept->version > 0 &&
+           (arms == WG_ARMS_MAX || kept->survey_plan >> arms == 0);
+}
+
 static bool is_sound(const struct wg_governor *kept, const struct wg_governor *owner)
 {
     const size_t arms = owner->job.arm_count;
-    bool is_sound = kept->job.arm_count == arms && kept->model.arm_count == arms &&
-                    kept->model.hypothesis_count == owner->model.hypothesis_count &&
-                    kept->observation_count <= WG_GOVERNOR_HISTORY_MAX && kept->incumbent < arms &&
-                    kept->in_flight <= WG_IN_FLIGHT_MAX && kept->curves.count <= WG_CURVES_MAX &&
-                    kept->curves.next < WG_CURVES_MAX && kept->version > 0;
-    if (!is_sound)
-        return false;
-    for (size_t i = 0; i < kept->observation_count && is_sound; i++)
+    bool is_sound = has_sound_counts(kept, owner);
+    for (size_t i = 0; is_sound && i < kept->observation_count; i++)
         is_sound = kept->observations[i].arm < arms;
-    for (size_t i = 0; i < WG_IN_FLIGHT_MAX && is_sound; i++)
+    for (size_t i = 0; is_sound && i < WG_IN_FLIGHT_MAX; i++)
         is_sound = kept->flights[i].arm < arms && is_sound_curve(&kept->flights[i].curve);
-    for (size_t i = 0; i < WG_CURVES_MAX && is_sound; i++)
+    for (size_t i = 0; is_sound && i < WG_CURVES_MAX; i++)
         is_sound = is_sound_curve(&kept->curves.curves[i]);
-    return is_sound && (arms == WG_ARMS_MAX || kept->survey_plan >> arms == 0);
+    return is_sound;
 }
 
 bool wg__governor_load(struct wg_batch_policy *policy, const void *bytes, size_t length)

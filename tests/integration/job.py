@@ -273,8 +273,9 @@ class Crowd(Case):
         print(f"{KILLS} kills, seed {SEED}", file=sys.stderr)
         ended, started = {}, set()
         command = [os.path.join(BUILD, "wattgov"), "job"]
+        # Half of the calls should get as far as their commit: the window follows the speed of the machine.
         longest = 0.03
-        for number in range(KILLS):
+        for _ in range(KILLS):
             if started - set(ended) and chance.random() < 0.6:
                 run = min(started - set(ended))
                 words = ["report", "bert", str(run), "--reached", "--epochs", "5", "--energy", str(1000 + run), "--time",
@@ -287,7 +288,9 @@ class Crowd(Case):
             killer.start()
             said = child.communicate(timeout=60)[0]
             killer.join()
-            if not said.endswith(b"}\n"):
+            is_acknowledged = said.endswith(b"}\n")
+            longest *= 0.9 if is_acknowledged else 1.12
+            if not is_acknowledged:
                 continue
             answer = json.loads(said)
             if run is None:
