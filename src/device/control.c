@@ -258,8 +258,9 @@ enum wg_code wg__control_set(struct wg_control *control, size_t device, enum wg_
     struct wg_device *one = NULL;
     struct wg_journal_knob *taken = NULL;
     enum wg_code code = find(control, device, knob, &one, &taken, err);
-    if (code == WG_OK)
-        code = check_range(wg_device_get_info(one), knob, value, err);
+    if (taken == NULL)
+        return code;
+    code = check_range(wg_device_get_info(one), knob, value, err);
     if (code == WG_OK)
         code = wg__journal_set(&control->journal, taken, value, err);
     if (code != WG_OK)
@@ -286,8 +287,9 @@ enum wg_code wg__control_look(struct wg_control *control, size_t device, enum wg
     struct wg_journal_knob *taken = NULL;
     double value = NAN;
     enum wg_code code = find(control, device, knob, &one, &taken, err);
-    if (code == WG_OK)
-        code = wg__device_get_knob(one, knob, &value, err);
+    if (taken == NULL)
+        return code;
+    code = wg__device_get_knob(one, knob, &value, err);
     if (code != WG_OK)
         return code;
     const size_t count = taken->value_count;

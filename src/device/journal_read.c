@@ -203,7 +203,7 @@ static enum wg_code read_file(const struct wg_journal *journal, char **out, size
     if (fstat(journal->fd, &status) != 0)
         return wg__fail_errno(err, errno, "reading %s", journal->path);
     if (status.st_size > BYTES_MAX)
-        return wg__fail(err, WG_EDATA, "%s: longer than %d bytes", journal->path, (int)BYTES_MAX);
+        return wg__fail(err, WG_EDATA, "%s: longer than %d bytes", journal->path, BYTES_MAX);
     const size_t size = (size_t)status.st_size;
     char *bytes = wg__alloc(size + 1);
     if (bytes == NULL)

@@ -36,8 +36,6 @@ enum { START_WAIT_MS = 20000, STOP_WAIT_MS = 3000 };
 
 static const uint64_t patience_ns = 600000000000;
 
-extern char **environ;
-
 static int open_pidfd(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0); /* closes on exec by itself */

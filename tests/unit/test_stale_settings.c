@@ -12,8 +12,8 @@
 static void commands_on_devices_restore_first_and_questions_do_not(void **state)
 {
     (void)state;
-    static const struct {
-        const char *words[6];
+    static struct {
+        char words[6][16]; /* argv is not const */
         bool wants;
     } cases[] = {
         {{"wattgov", "devices"}, true},
@@ -31,10 +31,8 @@ static void commands_on_devices_restore_first_and_questions_do_not(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *words[6];
         int count = 0;
-        while (count < 6 && cases[i].words[count] != NULL) {
-            words[count] = (char *)(uintptr_t)cases[i].words[count]; /* argv is not const */
-            count++;
-        }
+        for (; count < 6 && cases[i].words[count][0] != '\0'; count++)
+            words[count] = cases[i].words[count];
         if (wg__wants_stale_restored(count, words) != cases[i].wants)
             fail_msg("case %zu", i);
     }
