@@ -52,6 +52,18 @@ enum wg_code wg__journal_folder(const char *state_dir, char *out, size_t size, s
     return WG_OK;
 }
 
+static enum wg_code make_folder(const char *folder, struct wg_error *err)
+{
+    struct wg_error cause = {0};
+    const enum wg_code code = wg__state_dir_make(folder, &cause);
+    if (code == WG_OK || err == NULL)
+        return code;
+    return wg__fail(err, code,
+                    "%s; nothing is set that is not noted there first: set "
+                    "WATTGOV_STATE_DIR to a folder that can be written",
+                    cause.text);
+}
+
 static enum wg_code sync_folder(const char *folder, struct wg_error *err)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -206,7 +218,7 @@ enum wg_code wg__journal_make(struct wg_journal *journal, const char *state_dir,
     *journal = (struct wg_journal){.fd = -1};
     enum wg_code code = wg__journal_folder(state_dir, folder, sizeof folder, err);
     if (code == WG_OK)
-        code = wg__state_dir_make(folder, err);
+        code = make_folder(folder, err);
     if (code != WG_OK)
         return code;
     /* The guard and a later restorer may stand in another folder. */

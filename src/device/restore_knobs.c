@@ -39,7 +39,6 @@ struct pass {
     struct wg_journal *journal;
     struct wg_machine *machine;
     const struct wg_error *cause;
-    bool tells_failures;
     wg_restore_report *report;
     void *context;
     struct wg_restore_summary *summary;
@@ -179,7 +178,6 @@ size_t wg__restore_knobs(struct wg_journal *journal, struct wg_machine *machine,
     const struct pass pass = {.journal = journal,
                               .machine = machine,
                               .cause = cause,
-                              .tells_failures = tells_failures,
                               .report = report,
                               .context = context,
                               .summary = summary};
