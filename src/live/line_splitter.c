@@ -37,10 +37,11 @@ static void add(struct wg_line_splitter *lines, const char *bytes, size_t length
     if (lines->is_skipping || length == 0)
         return;
     const size_t room = lines->capacity - lines->length;
-    const size_t taken = length < room ? length : room;
+    const bool is_too_long = length > room;
+    const size_t taken = is_too_long ? room : length;
     memcpy(lines->data + lines->length, bytes, taken);
     lines->length += taken;
-    if (taken < length) {
+    if (is_too_long) {
         hand_on(lines, true, take, context);
         lines->is_skipping = true;
     }

@@ -73,7 +73,7 @@ static enum wg_code compile(struct wg_progress_matcher *matcher, enum wg_progres
         if (number == PCRE2_ERROR_HEAP_FAILED)
             return wg__fail(err, WG_ENOMEM, "no memory for --%s", option);
         return wg__fail(err, WG_EINVAL, "--%s '%s': %s, at character %zu", option, pattern,
-                        (const char *)text, (size_t)offset + 1);
+                        (const char *)text, offset + 1);
     }
     uint32_t groups = 0;
     (void)pcre2_pattern_info(expression->code, PCRE2_INFO_CAPTURECOUNT, &groups);

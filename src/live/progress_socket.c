@@ -185,10 +185,13 @@ static enum wg_code choose_path(struct wg_progress_socket *socket, const char *p
     return WG_OK;
 }
 
-static enum wg_code bind_path(struct wg_progress_socket *socket, struct wg_error *err)
+static enum wg_code bind_path(struct wg_progress_socket *socket, int error_number,
+                              struct wg_error *err)
 {
     const struct sockaddr *address = (const struct sockaddr *)&socket->address;
     const char *path = socket->address.sun_path;
+    if (socket->fd < 0)
+        return wg__fail_errno(err, error_number, "cannot make the progress socket");
     int failed = bind(socket->fd, address, sizeof socket->address);
     if (failed != 0 && errno == EADDRINUSE) {
         if (!is_left_over(&socket->address))
@@ -219,13 +222,10 @@ enum wg_code wg__progress_socket_open(struct wg_progress_socket **out, const cha
     made->epoll_fd = epoll_fd;
     made->reserve_fd = open_reserve();
     made->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    enum wg_code code = WG_OK;
-    if (made->fd < 0)
-        code = wg__fail_errno(err, errno, "cannot make the progress socket");
+    const int error_number = errno;
+    enum wg_code code = choose_path(made, path, err);
     if (code == WG_OK)
-        code = choose_path(made, path, err);
-    if (code == WG_OK)
-        code = bind_path(made, err);
+        code = bind_path(made, error_number, err);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &made->source};
     if (code == WG_OK && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, made->fd, &event) != 0)
         code = wg__fail_errno(err, errno, "cannot wait for the progress socket");

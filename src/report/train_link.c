@@ -119,7 +119,7 @@ static bool may_grow(int fd, size_t length)
 /* What went out: all, a part, or 0. */
 static size_t put(struct wg_train_link *link, const char *bytes, size_t length)
 {
-    for (;;) {
+    while (link->fd >= 0) {
         const ssize_t written = link->is_socket
                                     ? send(link->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL)
                                     : write(link->fd, bytes, length);
@@ -133,6 +133,7 @@ static size_t put(struct wg_train_link *link, const char *bytes, size_t length)
         }
         return 0;
     }
+    return 0;
 }
 
 static bool put_rest(struct wg_train_link *link)
@@ -140,6 +141,8 @@ static bool put_rest(struct wg_train_link *link)
     if (link->rest_length == 0)
         return true;
     const size_t written = put(link, link->rest, link->rest_length);
+    if (link->fd < 0)
+        return false;
     if (written >= link->rest_length) {
         link->rest_length = 0;
         return true;

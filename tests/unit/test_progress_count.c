@@ -104,8 +104,10 @@ static void a_silent_rank_no_longer_holds_the_job_back(void **state)
     (void)wg__progress_count_add(&count, 1, 1, s);
     bool is_further = false;
     uint64_t t_s = 1;
-    for (double number = 2; !is_further && t_s < 100; number++)
-        is_further = wg__progress_count_add(&count, 0, number, ++t_s * s);
+    while (!is_further && t_s < 100) {
+        t_s++;
+        is_further = wg__progress_count_add(&count, 0, (double)t_s, t_s * s);
+    }
     assert_true(is_further);
     assert_in_range(t_s, 61, 63);
     check_close(count.value, (double)t_s, 0);
@@ -132,7 +134,7 @@ static void the_kept_minimum_is_the_minimum(void **state)
         for (unsigned rank = 0; rank < RANKS; rank++)
             (void)wg__progress_count_add(&count, rank, 0, s);
         for (unsigned i = 0; i < 2000; i++) {
-            const unsigned rank = (unsigned)(wg__rng_uniform(&rng) * RANKS);
+            const unsigned rank = wg__rng_below(&rng, RANKS);
             at[rank] += floor(wg__rng_uniform(&rng) * 3);
             (void)wg__progress_count_add(&count, rank, at[rank], s);
             double least = at[0];

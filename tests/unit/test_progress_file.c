@@ -12,6 +12,13 @@
 #include "support/check.h"
 #include "support/progress_events.h"
 
+/* Without a zero behind it. */
+static void put(char *at, const char *text)
+{
+    while (*text != '\0')
+        *at++ = *text++;
+}
+
 static void lines_that_are_appended_are_events(void **state)
 {
     (void)state;
@@ -84,7 +91,7 @@ static void a_line_of_ten_megabytes_costs_no_memory_and_hides_nothing(void **sta
     char *many = malloc(length);
     scratch_require(many != NULL, "memory");
     memset(many, '1', length);
-    memcpy(many, "step ", 5);
+    put(many, "step ");
     progress_say(&events, "step 1\n");
     progress_append(wg__progress_path(events.progress), many, length);
     progress_say(&events, "\nstep 2\n");
@@ -259,7 +266,7 @@ static void a_flood_is_read_in_parts(void **state)
     char *lines = malloc((size_t)LINES * 9);
     scratch_require(lines != NULL, "memory");
     for (size_t i = 0; i < LINES; i++)
-        memcpy(lines + 9 * i, "metric 1\n", 9);
+        put(lines + 9 * i, "metric 1\n");
     progress_append(wg__progress_path(events.progress), lines, (size_t)LINES * 9);
     free(lines);
     const size_t first = wg__progress_pump(events.progress);

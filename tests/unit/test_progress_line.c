@@ -24,6 +24,13 @@ static void expect_none(const char *text, size_t length)
     check_close(line.value, 7, 0); /* left alone */
 }
 
+/* Without a zero behind it. */
+static void put(char *at, const char *text)
+{
+    while (*text != '\0')
+        *at++ = *text++;
+}
+
 static void each_kind_is_read_with_its_number(void **state)
 {
     (void)state;
@@ -132,7 +139,7 @@ static void a_number_or_a_line_that_is_too_long_is_no_progress(void **state)
     (void)state;
     char text[WG_PROGRESS_LINE_MAX + 8];
     memset(text, ' ', sizeof text);
-    memcpy(text, "step 5", 6);
+    put(text, "step 5");
     struct wg_progress_line line;
     assert_true(wg__progress_parse(&line, text, WG_PROGRESS_LINE_MAX));
     expect_none(text, WG_PROGRESS_LINE_MAX + 1);
