@@ -233,12 +233,12 @@ static double follow_phase(const struct wg_period_series *series, double period,
     const size_t harmonic = strongest(series, period);
     const size_t window = (size_t)ceil(window_periods * period);
     const size_t hop = (size_t)fmax(1, floor(period));
-    double shift[WINDOWS_MOST], last = NAN;
+    double shift[WINDOWS_MOST] = {0}, last = NAN;
     size_t count = 0;
 
     for (size_t first = 0; first + window <= series->count && count < WINDOWS_MOST; first += hop) {
         const struct wg_period_part part = {.series = series, .first = first, .count = window};
-        double phase;
+        double phase = 0;
 
         if (!is_whole(&part)) {
             last = NAN;
@@ -456,7 +456,7 @@ enum wg_code wg__period_find(const double *t_s, const double *value, size_t coun
     const double bin_s = fmax(update_s, is_sparse ? gap_s : 0);
 
     *out = (struct wg_period){.period_s = NAN, .error_s = NAN};
-    if (t_s[count - 1] - t_s[0] < WG_PERIOD_BINS_LEAST * bin_s)
+    if (t_s[count - 1] - t_s[0] < (double)WG_PERIOD_BINS_LEAST * bin_s)
         return WG_OK;
     code = wg__period_series_init(&series, t_s, value, count, bin_s, 1 / cycles_least, err);
     if (code != WG_OK)

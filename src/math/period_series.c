@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "math/statistics.h"
 
-enum { BINS_MOST = 8192 };
+static const double bins_most = 8192;
 
 /* Takes a parabola off, by orthogonal polynomials over the bins that count. */
 static void detrend(struct wg_period_series *series)
@@ -75,7 +75,7 @@ bool wg__period_correlate(const struct wg_period_part *part, size_t lags, double
         sum += m[i] * x[i];
         weight += m[i];
     }
-    if (weight < WG_PERIOD_BINS_LEAST / 2)
+    if (2 * weight < (double)WG_PERIOD_BINS_LEAST)
         return false;
     const double mean = sum / weight;
 
@@ -111,7 +111,7 @@ enum wg_code wg__period_series_init(struct wg_period_series *series, const doubl
 {
     const double span_s = t_s[count - 1] - t_s[0];
 
-    *series = (struct wg_period_series){.bin_s = fmax(bin_s, span_s / BINS_MOST)};
+    *series = (struct wg_period_series){.bin_s = fmax(bin_s, span_s / bins_most)};
     series->count = (size_t)floor(span_s / series->bin_s);
     series->lags = (size_t)((double)series->count * lag_share);
     series->mean = wg__mean(value, count);

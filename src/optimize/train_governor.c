@@ -130,6 +130,7 @@ static bool order(struct wg_train_order *out, enum wg_train_order_kind kind, siz
 static void enter(struct wg_train_governor *governor, enum wg_train_phase phase)
 {
     governor->phase = phase;
+    governor->phase_s = governor->pace.last.t_s;
     governor->is_measuring = governor->is_awaiting = governor->is_drifting = false;
     governor->throttled_s = 0;
 }
@@ -392,7 +393,8 @@ static bool on_measure(struct wg_train_governor *governor, const struct wg_train
     if (!governor->is_measuring) {
         const bool is_boundary = !governor->pace.has_step_ends || tick->is_step_end ||
                                  tick->t_s - governor->set_s <= begin_late * governor->pace.step_s;
-        return is_boundary && begin(governor, tick, out);
+        return is_boundary && !wg__train_is_between_pauses(governor, tick, governor->phase_s) &&
+               begin(governor, tick, out);
     }
     if (spoil(governor, tick, out))
         return true;
@@ -473,6 +475,20 @@ static void freeze(struct wg_train_governor *governor, struct wg_train_order *ou
         (void)abort_measurement(governor, out, "somebody else has set the device");
 }
 
+/* Steps are told at last: what was measured without them is worth less than to begin again. */
+static void see(struct wg_train_governor *governor, struct wg_train_order *out)
+{
+    wg__train_watch_init(&governor->watch, governor->pace.last.t_s);
+    if (governor->phase == WG_TRAIN_HOLD || governor->phase == WG_TRAIN_WARMUP)
+        return;
+    if (governor->is_measuring)
+        (void)abort_measurement(governor, out, "the job tells its steps now");
+    for (size_t i = 0; i < governor->book.count; i++)
+        governor->book.rows[i].is_stale = governor->book.rows[i].measurements > 0;
+    governor->was_told = false;
+    enter(governor, WG_TRAIN_WARMUP);
+}
+
 void wg__train_governor_tick(struct wg_train_governor *governor, const struct wg_train_tick *tick,
                              struct wg_train_order *out)
 {
@@ -480,16 +496,23 @@ void wg__train_governor_tick(struct wg_train_governor *governor, const struct wg
         governor->pace.has_last ? fmax(0, tick->t_s - governor->pace.last.t_s) : 0;
 
     *out = (struct wg_train_order){.kind = WG_TRAIN_KEEP, .setting = governor->present, .why = ""};
-    if (isnan(governor->start_s))
+    if (isnan(governor->start_s)) {
         governor->start_s = governor->set_s = tick->t_s;
+        governor->start_steps = tick->steps;
+    }
+    const bool was_blind = !governor->pace.has_step_ends;
+
     (void)wg__train_pace_tick(&governor->pace, tick);
+    if (was_blind && governor->pace.has_step_ends)
+        see(governor, out);
     if ((tick->throttle & throttles) != 0) {
         governor->throttled_at_s = tick->t_s;
         governor->throttled_s += since_s;
     }
     if (tick->is_foreign && !governor->is_frozen)
         freeze(governor, out);
-    for (unsigned i = 0; i < WG_TRAIN_PHASE_COUNT && !governor->is_frozen; i++) {
+    for (unsigned i = 0;
+         i < WG_TRAIN_PHASE_COUNT && !governor->is_frozen && out->kind == WG_TRAIN_KEEP; i++) {
         const enum wg_train_phase phase = governor->phase;
 
         if (phases[phase](governor, tick, out) || governor->phase == phase)

@@ -19,7 +19,8 @@
 #include "optimize/train_governor_parts.h"
 
 static const double measure_least_s = 1.5, measure_most_s = 5, measure_steps_least = 3;
-static const double long_step_s = 2; /* from here on one step makes a measurement */
+static const double long_step_s = 2;   /* from here on one step makes a measurement */
+static const double pause_wait_s = 10; /* for the end of a pause, to begin or end with */
 static const double measure_sd_first = 0.01, measure_sd = 0.006;
 static const double hopeless_cost = 1.12; /* over the best: known well enough at once */
 static const double blind_measure_most_s = 40, blind_longer = 1.6, blind_sd = 0.01;
@@ -41,6 +42,16 @@ static bool is_hopeless(const struct wg_train_governor *governor, const struct w
            hopeless_cost * wg__train_book_cost(&governor->book, best, &sd);
 }
 
+bool wg__train_is_between_pauses(const struct wg_train_governor *governor,
+                                 const struct wg_train_tick *tick, double since_s)
+{
+    const struct wg_train_pace *pace = &governor->pace;
+    const bool is_end =
+        tick->is_step_end && pace->count > 0 && wg__train_pace_beat(pace, 0)->is_pause;
+
+    return governor->takes_pauses && !is_end && tick->t_s - since_s < pause_wait_s;
+}
+
 bool wg__train_is_long_enough(const struct wg_train_governor *governor,
                               const struct wg_train_tick *tick)
 {
@@ -57,7 +68,8 @@ bool wg__train_is_long_enough(const struct wg_train_governor *governor,
         return time_s >= governor->measure_s;
     if (time_s / steps < long_step_s && steps < measure_steps_least)
         return false;
-    if (time_s < measure_least_s)
+    if (time_s < measure_least_s ||
+        wg__train_is_between_pauses(governor, tick, governor->begin_s + measure_most_s))
         return false;
     if (time_s >= measure_most_s)
         return true;

@@ -25,7 +25,9 @@ struct wg_train_governor {
     enum wg_train_phase phase;
     size_t present, previous; /* `count`: as the device was found */
     size_t target;            /* what is measured, or held */
+    double phase_s;           /* when it began */
     double start_s, set_s;    /* first tick; since when the present setting holds */
+    double start_steps;       /* done before the first tick; NAN: not counted */
     double first_step_s;      /* NAN: no step has ended */
     double search_s;          /* the first measurement of this search; NAN: none yet */
     double power_before_w;    /* at the previous setting */
@@ -54,6 +56,12 @@ struct wg_train_governor {
 
 bool wg__train_is_warm(struct wg_train_governor *governor, const struct wg_train_tick *tick);
 bool wg__train_has_settled(struct wg_train_governor *governor, const struct wg_train_tick *tick);
+
+/* Where pauses are a part of the job a measurement runs from the end of one to the end of another,
+ * or it would hold one more or less by chance. True: not here; but nobody waits for long after
+ * `since_s`. */
+bool wg__train_is_between_pauses(const struct wg_train_governor *governor,
+                                 const struct wg_train_tick *tick, double since_s);
 
 bool wg__train_is_long_enough(const struct wg_train_governor *governor,
                               const struct wg_train_tick *tick);

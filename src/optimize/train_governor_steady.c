@@ -53,9 +53,13 @@ static bool is_even(struct wg_train_governor *governor, double from_s, double t_
 
     wg__train_pace_learn(pace, from_s + 2 * part_s);
     wg__train_pace_span(pace, from_s + 3 * part_s, t_s, &last);
-    if (last.beats == 0 && pace->count >= 2) /* long steps: one and one */
-        wg__train_pace_span(pace, wg__train_pace_beat(pace, 0)->begin_s, t_s, &last);
     wg__train_pace_span(pace, from_s + 2 * part_s, last.begin_s, &before);
+    if (pace->count >= 2 && wg__train_pace_beat(pace, 1)->time_s > part_s) { /* one and one */
+        const double middle_s = wg__train_pace_beat(pace, 0)->begin_s;
+
+        wg__train_pace_span(pace, middle_s, t_s, &last);
+        wg__train_pace_span(pace, wg__train_pace_beat(pace, 1)->begin_s, middle_s, &before);
+    }
     if (t_s - from_s < warm_unsure_s &&
         wg__train_pace_rate_tolerance(pace, &before, &last, steady_sd) > warm_unsure_share)
         return false; /* too few steps to tell */
@@ -72,6 +76,8 @@ bool wg__train_is_warm(struct wg_train_governor *governor, const struct wg_train
     if (governor->warmup_s > 0)
         return tick->t_s - governor->start_s >= governor->warmup_s && pace->count > 0;
     if (!pace->has_step_ends) {
+        if (tick->steps <= governor->start_steps)
+            return false; /* they are counted, so the first one will come */
         const double since_s = tick->t_s - governor->start_s;
 
         return since_s > blind_warm_most_s ||

@@ -31,7 +31,7 @@ static bool compare(struct wg_change_detector *detector, double *base, unsigned 
         *base += (value - *base) / (blocks + 1.0);
         return false;
     }
-    const double sd = hypot(drift_least, noise) * sqrt(1 + 1.0 / BASE_BLOCKS);
+    const double sd = hypot(drift_least, noise) * sqrt(1 + 1.0 / (double)BASE_BLOCKS);
 
     return wg__change_detector_tell(detector, (value - *base) / sd);
 }

@@ -1,53 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The governor of live training, in a simulated run (tests/support/train_world.h): what it finds,
- * and what it does when the job or the device misbehaves.
- *
- * The job: a step takes 0.1 s where nothing binds and goes as the cube root of power below 220 W,
- * so its energy is least at the smallest limit, its time at the largest, and cost:0.5 in between.
+ * The governor of live training, in a simulated run (tests/support/train_world.h): what it finds.
+ * What it does when the job or the device misbehaves: test_train_governor_trouble.c.
  */
 #include "optimize/train_governor.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "support/check.h"
-#include "support/train_world.h"
-#include "wattgov/device.h"
+#include "support/train_stage.h"
 
 enum { SEEDS = 8 };
-
-static struct train_world_job make_job(double step_s)
-{
-    struct train_world_job job = {.count = 7, .idle_w = 30};
-
-    for (size_t i = 0; i < job.count; i++) {
-        job.setting[i] = 100 + 25 * (double)i;
-        job.power_w[i] = fmin(job.setting[i], 220);
-        job.step_s[i] = step_s * (0.3 + 0.7 * cbrt(220 / fmin(job.setting[i], 220)) *
-                                            fmax(1, 150 / job.setting[i]));
-    }
-    return job;
-}
-
-static struct train_world_conditions usual(void)
-{
-    return (struct train_world_conditions){.step_noise = 0.02,
-                                           .power_noise = 0.01,
-                                           .counter_s = 0.1,
-                                           .settle_s = 0.2,
-                                           .warm_s = 1,
-                                           .warm_share = 1};
-}
-
-static struct wg_train_config config_of(const char *objective)
-{
-    struct wg_train_config config = {.setting_w = 1, .neighbor_setting = NAN};
-
-    assert_int_equal(wg__objective_parse(objective, &config.objective, NULL), WG_OK);
-    config.objective.max_power_w = 250;
-    return config;
-}
 
 static void finds_the_best_limit_at_little_cost(void **state)
 {
@@ -128,10 +91,107 @@ static void refuses_a_configuration_that_means_nothing(void **state)
     wg__train_governor_free(NULL);
 }
 
+/* A chip by the physics of vgpu/physics.c: power from clock, speed from a roofline. */
+static struct train_world_job make_clock_job(double memory_share, double voltage_floor)
+{
+    struct train_world_job job = {.count = 16, .idle_w = 30};
+
+    for (size_t i = 0; i < job.count; i++) {
+        const double x = 0.25 + 0.05 * (double)i;
+        const double voltage = fmax(x, voltage_floor);
+
+        job.setting[i] = x * 1530e6;
+        job.power_w[i] = 40 + 200 * x * voltage * voltage;
+        job.step_s[i] = 0.1 * (memory_share + (1 - memory_share) / x);
+    }
+    return job;
+}
+
+static void finds_the_best_clock_too(void **state)
+{
+    static const char *const objectives[] = {"energy", "cost:0.5", "slowdown:1.2"};
+    static const double memory_shares[] = {0, 0.3, 0.7}, floors[] = {0.4, 0.6, 0.8};
+    const struct train_world_conditions conditions = usual();
+    double regret_sum = 0, probed = 0;
+
+    (void)state;
+    for (size_t o = 0; o < 3; o++)
+        for (size_t m = 0; m < 3; m++)
+            for (size_t f = 0; f < 3; f++)
+                for (uint64_t seed = 1; seed <= 3; seed++) {
+                    const struct train_world_job job = make_clock_job(memory_shares[m], floors[f]);
+                    struct wg_train_config config = config_of(objectives[o]);
+                    struct train_world_result result;
+
+                    config.setting_w = 0;
+                    train_world_run(&job, &conditions, &config, seed, 300, &result);
+                    if (!(result.first_regret < (o < 2 ? 0.05 : 0.15)) || !(result.probed <= 13))
+                        fail_msg("%s, memory %g, floor %g: regret %g after %zu settings",
+                                 objectives[o], memory_shares[m], floors[f], result.first_regret,
+                                 result.probed);
+                    assert_true(o < 2 || result.slowdown <= 1.2);
+                    regret_sum += o < 2 ? result.first_regret : 0;
+                    probed += (double)result.probed;
+                }
+    if (!(regret_sum / 54 < 0.005) || !(probed / 81 < 7))
+        fail_msg("mean regret %g after %g settings", regret_sum / 54, probed / 81);
+}
+
+static void a_cached_profile_is_checked_by_one_measurement(void **state)
+{
+    const struct train_world_conditions conditions = usual();
+    const struct train_world_job job = make_job(0.1);
+    struct wg_train_config config = config_of("cost:0.5");
+    struct train_world_result first, again;
+
+    (void)state;
+    train_world_run(&job, &conditions, &config, 1, 200, &first);
+    config.cached = first.points;
+    config.cached_count = first.point_count;
+    train_world_run(&job, &conditions, &config, 2, 200, &again);
+    assert_int_equal(again.measurements, 1);
+    assert_int_equal(again.setting, first.setting);
+    assert_int_equal(again.point_count, first.point_count);
+    assert_true(again.hold_s < first.hold_s);
+}
+
+static void a_cached_profile_that_is_wrong_is_measured_anew(void **state)
+{
+    const struct train_world_conditions conditions = usual();
+    struct train_world_job job = make_job(0.1);
+    struct wg_train_config config = config_of("cost:0.5");
+    struct train_world_result first, again;
+
+    (void)state;
+    train_world_run(&job, &conditions, &config, 1, 200, &first);
+    config.cached = first.points;
+    config.cached_count = first.point_count;
+    for (size_t i = 0; i < job.count; i++) { /* another batch size, say: it draws less */
+        job.power_w[i] = fmin(job.power_w[i], 140);
+        job.step_s[i] = 0.13;
+    }
+    job.step_s[0] = 0.2;
+    train_world_run(&job, &conditions, &config, 2, 300, &again);
+    assert_true(again.measurements > 2);
+    assert_true(again.first_regret < 0.01);
+    for (size_t i = 0; i < again.point_count; i++) {
+        assert_true(again.points[i].power_w < 150);
+        assert_true(again.points[i].throughput < 9);
+    }
+    /* Points of other settings, or of none, are no profile. */
+    for (size_t i = 0; i < first.point_count; i++)
+        first.points[i].setting += 1;
+    train_world_run(&job, &conditions, &config, 2, 300, &again);
+    assert_true(again.measurements > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_best_limit_at_little_cost),
+        cmocka_unit_test(finds_the_best_clock_too),
+        cmocka_unit_test(a_cached_profile_is_checked_by_one_measurement),
+        cmocka_unit_test(a_cached_profile_that_is_wrong_is_measured_anew),
         cmocka_unit_test(time_holds_the_largest_limit),
         cmocka_unit_test(refuses_a_configuration_that_means_nothing),
     };
