@@ -82,6 +82,17 @@ class Case(vgpu_case.Case):
             os.kill(pid, signal.SIGKILL)
         process.kill()
         process.wait(DEADLINE_S)
+        for pid in others:
+            wait_for(lambda dying=pid: self.has_died(dying), "the death of the guard")
+
+    @staticmethod
+    def has_died(pid):
+        """Its files are closed before it is a zombie."""
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
 
     def end(self, process):
         process.stdin.close()
@@ -278,6 +289,28 @@ class ByHand(Case):
         self.assertEqual(len(self.journals()), 1)
         self.assertEqual(self.wattgov("restore").returncode, 0)
         self.assertEqual(self.journals(), [])
+
+    def test_files_of_the_kernel_come_back_below_the_root_that_the_journal_names(self):
+        zone = os.path.join(self.folder, "tree/sys/class/powercap/intel-rapl:0")
+        os.makedirs(zone)
+        for name, text in (("name", "package-0"), ("energy_uj", "1"), ("max_energy_range_uj", "262143328850"),
+                           ("constraint_0_power_limit_uw", "65000000"), ("constraint_0_max_power_uw", "150000000")):
+            with open(os.path.join(zone, name), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        os.makedirs(os.path.join(self.state, "journal"))
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            boot = file.read().strip()
+        lines = [{"wattgov_journal": 1, "pid": 1, "start": 1, "boot": boot, "holder": "test", "virtual_gpu":
+                  self.environment["WATTGOV_VGPU"], "root": os.path.join(self.folder, "tree"), "timeout_ms": 5000},
+                 {"take": "power_limit", "device": "rapl:package-0", "label": "cpu0", "original": 125, "step": 0.125},
+                 {"set": "power_limit", "device": "rapl:package-0", "value": 65}]
+        with open(os.path.join(self.state, "journal/1-1-1.journal"), "w", encoding="utf-8") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
+        done = self.wattgov("restore")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, "cpu0: power_limit is back at 125 W, was 65 W (left by 'test')\n")
+        with open(os.path.join(zone, "constraint_0_power_limit_uw"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "125000000")
 
     def test_nothing_to_restore_costs_next_to_nothing(self):
         begin = time.monotonic()
