@@ -12,10 +12,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -211,10 +211,11 @@ enum wg_code wg__progress_stream_open(struct wg_progress_stream **out, int fd, i
 
 bool wg__progress_stream_is_copied(const struct wg_progress_stream *stream)
 {
-    int waiting = 0;
     if (stream->begin < stream->end)
         return false;
-    return stream->in_fd < 0 || ioctl(stream->in_fd, FIONREAD, &waiting) != 0 || waiting == 0;
+    /* Of a terminal poll also sees what is still on its way to us; FIONREAD does not. */
+    struct pollfd waiting = {.fd = stream->in_fd, .events = POLLIN};
+    return stream->in_fd < 0 || poll(&waiting, 1, 0) <= 0 || (waiting.revents & POLLIN) == 0;
 }
 
 void wg__progress_stream_close(struct wg_progress_stream *stream)

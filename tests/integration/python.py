@@ -104,7 +104,7 @@ class Import(Binding):
                                "--no-deps", os.path.join(ROOT, "bindings/python")], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
-        done = self.run_python("print(wattgov.__file__, wattgov.version())", python=os.path.join(venv, "bin/python"),
+        done = self.run_python("import wattgov.integrations.lightning\nprint(wattgov.__file__, wattgov.version())", python=os.path.join(venv, "bin/python"),
                                PYTHONPATH="")
         self.assertTrue(done.stdout.startswith(venv), done.stdout)
         self.assertEqual(glob.glob(os.path.join(ROOT, "bindings/python/**/_abi.py"), recursive=True), [])

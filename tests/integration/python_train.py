@@ -18,7 +18,7 @@ from progress_file import ProgressFile
 from python_binding import BUILD, ROOT, Binding, main
 
 PRELUDE = """
-import json, os, sys, threading
+import copy, json, os, sys, threading
 import wattgov
 """
 
@@ -99,7 +99,7 @@ class Steps(Progress):
                 def __len__(self): return 2
                 def __iter__(self): return iter("ab")
             steps = wattgov.steps(Loader())
-            print(steps.batch_size, len(steps), list(steps), list(steps))
+            print(steps.batch_size, len(steps), list(steps), list(copy.copy(steps)))
             print(list(wattgov.steps(x * x for x in range(3))))
             try:
                 len(wattgov.steps(iter("ab")))

@@ -256,6 +256,48 @@ static void a_child_of_fork_says_nothing(void **state)
     progress_events_fini(&events);
 }
 
+/* Ranks in processes of their own, all at one file: no line is torn, no step is lost. */
+static void many_ranks_write_at_once(void **state)
+{
+    (void)state;
+    enum { RANKS = 8, STEPS = 20000, METRICS = 2000 };
+    struct progress_events events;
+    progress_events_open(&events, (struct wg_progress_opts){0});
+    for (unsigned rank = 0; rank < RANKS; rank++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child != 0)
+            continue;
+        const struct wg_train_opts opts = WG_TRAIN_OPTS(.path = wg__progress_path(events.progress),
+                                                        .rank = rank, .has_rank = true);
+        struct wg_train *train = NULL;
+        if (wg_train_open(&train, &opts, NULL) != WG_OK)
+            _exit(1);
+        for (unsigned i = 0; i < STEPS; i++)
+            wg_train_step(train);
+        for (unsigned i = 0; i < METRICS; i++)
+            wg_train_metric(train, "of_this_rank", i);
+        wg_train_close(train);
+        _exit(0);
+    }
+    for (unsigned ended = 0; ended < RANKS;) {
+        int status = -1;
+        const pid_t child = waitpid(-1, &status, WNOHANG);
+        assert_true(child == 0 || status == 0);
+        ended += child > 0;
+        (void)wg__progress_pump(events.progress);
+    }
+    progress_events_drain(&events);
+    assert_int_equal(wg__progress_rejected(events.progress, NULL), 0);
+    assert_int_equal(wg__progress_ranks(events.progress), RANKS);
+    size_t metrics = 0;
+    for (const char *at = events.text.data; (at = strstr(at, "of_this_rank")) != NULL; at++)
+        metrics++;
+    assert_int_equal(metrics, RANKS * METRICS);
+    assert_non_null(strstr(events.text.data, ";step 20000@"));
+    progress_events_fini(&events);
+}
+
 /* The file of a governor that has ended is gone, or nobody holds its lock: nothing is written. */
 static void without_a_listener_the_file_does_not_grow(void **state)
 {
@@ -420,6 +462,7 @@ int main(void)
                                clear_environment),
         cmocka_unit_test_setup(options_of_another_age_are_told_apart, clear_environment),
         cmocka_unit_test_setup(a_child_of_fork_says_nothing, clear_environment),
+        cmocka_unit_test_setup(many_ranks_write_at_once, clear_environment),
         cmocka_unit_test_setup(without_a_listener_the_file_does_not_grow, clear_environment),
         cmocka_unit_test_setup(a_file_that_was_removed_is_found_again, clear_environment),
         cmocka_unit_test_setup(a_governor_that_dies_raises_no_signal_and_another_is_found,

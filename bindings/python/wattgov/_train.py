@@ -143,6 +143,8 @@ class _Steps:
         return len(self._batches)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str):
+        if name in ("_train", "_batches") or name.startswith("__"):
+            raise AttributeError(name)  # while it is copied there are none yet
         return getattr(self._batches, name)
 
 
