@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "live/child.h"
 #include "cli/options.h"
+#include "live/child.h"
 #include "vgpu/program.h"
 
 static const double pi = 3.14159265358979323846;
@@ -183,7 +183,7 @@ static enum wg_code generate(struct vgpu_machine *machine, const struct args *ar
     /* Before the command starts, so that it never sees the GPU without its load. */
     enum wg_code code = set_utilization(gpu, args, args->utilization, err);
     if (code == WG_OK && has_command &&
-        wg__child_start(&child, args->command.words, &signals, err) != WG_OK) {
+        wg__child_start(&child, args->command.words, &signals, NULL, err) != WG_OK) {
         (void)wg__command_fail(&set, err);
         *status_out = child.status;
     } else if (code == WG_OK) {

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "live/child.h"
 #include "cli/options.h"
+#include "live/child.h"
 #include "vgpu/machine.h"
 #include "vgpu/program.h"
 
@@ -134,7 +134,7 @@ static int wait_for(char *const *words, struct wg_signals *signals)
 {
     struct wg_child child;
     struct wg_error err;
-    if (wg__child_start(&child, words, signals, &err) != WG_OK)
+    if (wg__child_start(&child, words, signals, NULL, &err) != WG_OK)
         (void)wg__command_fail(&set, &err);
     while (!child.has_ended) {
         bool to_group = false;

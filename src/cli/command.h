@@ -50,6 +50,7 @@ extern const struct wg_command wg__command_record;
 extern const struct wg_command wg__command_restore;
 extern const struct wg_command wg__command_simulate;
 extern const struct wg_command wg__command_top;
+extern const struct wg_command wg__command_train;
 
 /* Runs what argv asks for, below `root`; returns the exit status. Answers --help at each level. */
 int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[]);

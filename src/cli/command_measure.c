@@ -20,13 +20,13 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "live/child.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/measure_csv.h"
 #include "cli/measure_report.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "live/child.h"
 #include "wattgov/window.h"
 
 enum {
@@ -285,7 +285,7 @@ static enum wg_code measure_once(struct session *session, int *status_out, struc
     if (session->csv.start_ns == 0)
         session->csv.start_ns = start_ns;
     if (code == WG_OK && args->command.count > 0) {
-        code = wg__child_start(&run->child, args->command.words, &session->signals, err);
+        code = wg__child_start(&run->child, args->command.words, &session->signals, NULL, err);
         run->has_child = code == WG_OK;
         *status_out = run->child.status;
     }

@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "live/child.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"
 #include "cli/record_threads.h"
+#include "live/child.h"
 
 static const double s_per_year = 365 * 24 * 3600.0;
 
@@ -105,7 +105,7 @@ static enum wg_code record(const struct args *args, struct wg_machine *machine,
     if (code != WG_OK)
         return code;
     if (args->command.count > 0)
-        code = wg__child_start(&child, args->command.words, signals, err);
+        code = wg__child_start(&child, args->command.words, signals, NULL, err);
     if (code == WG_OK)
         wait_for_end(args, signals, &child, threads);
     *status_out = child.status;

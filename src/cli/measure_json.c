@@ -9,35 +9,7 @@
 #include <math.h>
 
 #include "base/json.h"
-
-static void write_flags(struct wg_json *json, uint32_t flags)
-{
-    wg__json_key(json, "flags");
-    wg__json_array(json);
-    for (unsigned bit = 0; bit < 32; bit++) {
-        const char *key = (flags >> bit & 1u) != 0 ? wg_window_flag_key(1u << bit) : NULL;
-        if (key != NULL)
-            wg__json_string(json, key);
-    }
-    wg__json_close(json);
-}
-
-/* The members that totals and devices share. NAN becomes null. */
-static void write_result(struct wg_json *json, const struct wg_window_result *result)
-{
-    wg__json_member_double(json, "energy_j", result->energy_j);
-    wg__json_member_double(json, "energy_error_j", result->energy_error_j);
-    wg__json_member_double(json, "time_s", result->time_s);
-    wg__json_member_double(json, "power_mean_w", result->power_mean_w);
-    wg__json_member_double(json, "power_peak_w", result->power_peak_w);
-    wg__json_member_double(json, "idle_share", result->idle_share);
-    wg__json_member_double(json, "throttled_s", result->throttled_s);
-    wg__json_member_double(json, "coverage", result->coverage);
-    wg__json_member_double(json, "resolution_s", result->resolution_s);
-    wg__json_member_uint(json, "sample_count", result->sample_count);
-    wg__json_member_string(json, "source", wg_energy_source_key(result->source));
-    write_flags(json, result->flags);
-}
+#include "cli/window_json.h"
 
 static void write_device(struct wg_json *json, const struct wg_measure_report *report,
                          size_t device, const struct wg_window_result *result)
@@ -49,7 +21,7 @@ static void write_device(struct wg_json *json, const struct wg_measure_report *r
     wg__json_member_string(json, "kind", wg_device_kind_key(info->kind));
     wg__json_member_string(json, "name", info->name);
     wg__json_member_bool(json, "counts_in_total", info->counts_in_total);
-    write_result(json, result);
+    wg__window_json(json, result);
     wg__json_member_string(json, "trouble", report->troubles[device]);
     wg__json_close(json);
 }
@@ -78,7 +50,7 @@ static void write_run(struct wg_json *json, const struct wg_measure_report *repo
     wg__json_close(json);
     wg__json_key(json, "total");
     wg__json_object(json);
-    write_result(json, &run->total);
+    wg__window_json(json, &run->total);
     wg__json_close(json);
     wg__json_close(json);
 }

@@ -100,12 +100,19 @@ int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_
 }
 
 /* The words of posix_spawn for a child as a shell would start it. */
-static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *signals)
+static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *signals,
+                      const struct wg_child_output *output)
 {
     posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
     int code = posix_spawnattr_init(&attributes);
     if (code != 0)
         return code;
+    code = posix_spawn_file_actions_init(&actions);
+    if (code != 0) {
+        (void)posix_spawnattr_destroy(&attributes);
+        return code;
+    }
     sigset_t defaults;
     (void)sigemptyset(&defaults);
     (void)sigaddset(&defaults, SIGPIPE);
@@ -113,8 +120,13 @@ static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *s
     (void)posix_spawnattr_setsigdefault(&attributes, &defaults);
     (void)posix_spawnattr_setsigmask(&attributes, &signals->before);
     code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    if (code == 0 && output != NULL && output->out >= 0)
+        code = posix_spawn_file_actions_adddup2(&actions, output->out, STDOUT_FILENO);
+    if (code == 0 && output != NULL && output->err >= 0)
+        code = posix_spawn_file_actions_adddup2(&actions, output->err, STDERR_FILENO);
     if (code == 0)
-        code = posix_spawnp(pid, words[0], NULL, &attributes, words, environ);
+        code = posix_spawnp(pid, words[0], &actions, &attributes, words, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attributes);
     return code;
 }
@@ -142,7 +154,8 @@ static bool find_program(const char *name, char out[static PATH_MAX])
 }
 
 /* Starts the script words[0], which names no interpreter: /bin/sh SCRIPT ARG... */
-static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals *signals)
+static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals *signals,
+                        const struct wg_child_output *output)
 {
     char shell[] = "/bin/sh";
     char script[PATH_MAX];
@@ -158,22 +171,24 @@ static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals 
     with_shell[1] = script;
     for (size_t i = 1; i < count; i++)
         with_shell[i + 1] = words[i];
-    const int code = spawn_with(pid, with_shell, signals);
+    const int code = spawn_with(pid, with_shell, signals, output);
     wg__free(with_shell);
     return code;
 }
 
-static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signals)
+static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signals,
+                 const struct wg_child_output *output)
 {
-    const int code = spawn_with(pid, words, signals);
-    return code == ENOEXEC ? spawn_script(pid, words, signals) : code;
+    const int code = spawn_with(pid, words, signals, output);
+    return code == ENOEXEC ? spawn_script(pid, words, signals, output) : code;
 }
 
 enum wg_code wg__child_start(struct wg_child *child, char *const *words,
-                             const struct wg_signals *signals, struct wg_error *err)
+                             const struct wg_signals *signals, const struct wg_child_output *output,
+                             struct wg_error *err)
 {
     *child = (struct wg_child){0};
-    const int code = spawn(&child->pid, words, signals);
+    const int code = spawn(&child->pid, words, signals, output);
     if (code == 0)
         return WG_OK;
     child->has_ended = true;

@@ -67,11 +67,18 @@ struct wg_child {
     uint64_t peak_memory_bytes; /* the largest resident set of it or of one it waited for */
 };
 
+/* What the command writes to, where it is not what we write to. */
+struct wg_child_output {
+    int out; /* its standard output; -1: ours */
+    int err;
+};
+
 /* Starts words[0], looked for in PATH, with the mask of before and SIGPIPE and SIGXFSZ as usual. A
  * file that the kernel can't run is a script of /bin/sh, as for a shell and execvp(3). When that
- * fails, `child->status` is 126 or 127 and `child->has_ended`. */
+ * fails, `child->status` is 126 or 127 and `child->has_ended`. `output` NULL: ours. */
 enum wg_code wg__child_start(struct wg_child *child, char *const *words,
-                             const struct wg_signals *signals, struct wg_error *err);
+                             const struct wg_signals *signals, const struct wg_child_output *output,
+                             struct wg_error *err);
 
 /* Looks whether it has ended, without waiting; on SIGCHLD. */
 void wg__child_check(struct wg_child *child);

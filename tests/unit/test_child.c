@@ -26,7 +26,7 @@ static struct wg_child run_script(const char *script, int signal)
     struct wg_error err;
     char *words[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(script), NULL};
     wg__signals_block(&signals, true);
-    if (wg__child_start(&child, words, &signals, &err) != WG_OK)
+    if (wg__child_start(&child, words, &signals, NULL, &err) != WG_OK)
         fail_msg("%s", err.text);
     if (signal != 0)
         wg__child_pass(&child, signal, false);
@@ -86,12 +86,12 @@ static void what_is_not_there_is_127_and_what_cannot_run_126(void **state)
     char *missing[] = {(char[]){"no-such-program-anywhere"}, NULL};
     char *folder[] = {(char[]){"/"}, NULL};
     wg__signals_block(&signals, true);
-    assert_int_equal(wg__child_start(&child, missing, &signals, &err), WG_ENOENT);
+    assert_int_equal(wg__child_start(&child, missing, &signals, NULL, &err), WG_ENOENT);
     assert_true(child.has_ended);
     assert_int_equal(child.status, 127);
     assert_string_equal(err.text,
                         "cannot run 'no-such-program-anywhere': No such file or directory");
-    assert_int_equal(wg__child_start(&child, folder, &signals, &err), WG_EPERM);
+    assert_int_equal(wg__child_start(&child, folder, &signals, NULL, &err), WG_EPERM);
     assert_int_equal(child.status, 126);
     assert_non_null(strstr(err.text, "cannot run '/': "));
     wg__child_pass(&child, SIGKILL, false); /* to nobody */
@@ -184,8 +184,8 @@ static void a_signal_of_our_group_is_passed_to_a_command_that_has_left_it(void *
     for (int has_left = 0; has_left < 2; has_left++) {
         struct wg_child child;
         wg__signals_block(&signals, true);
-        assert_int_equal(wg__child_start(&child, has_left ? with_setsid : without, &signals, &err),
-                         WG_OK);
+        assert_int_equal(
+            wg__child_start(&child, has_left ? with_setsid : without, &signals, NULL, &err), WG_OK);
         const uint64_t deadline_ns = wg__clock_ns() + 20 * ns_per_s;
         while (has_left && getpgid(child.pid) == getpgrp())
             assert_true(wg__clock_ns() < deadline_ns);
@@ -231,7 +231,7 @@ static void a_script_that_names_no_interpreter_is_one_of_the_shell(void **state)
         struct wg_child child;
         struct wg_error err;
         wg__signals_block(&signals, true);
-        if (wg__child_start(&child, words, &signals, &err) != WG_OK)
+        if (wg__child_start(&child, words, &signals, NULL, &err) != WG_OK)
             fail_msg("%s", err.text);
         const uint64_t deadline_ns = wg__clock_ns() + 20 * ns_per_s;
         bool to_group;
@@ -241,7 +241,7 @@ static void a_script_that_names_no_interpreter_is_one_of_the_shell(void **state)
         wg__signals_restore(&signals);
         wg__alloc_fail_from(1);
         wg__signals_block(&signals, true);
-        assert_int_equal(wg__child_start(&child, words, &signals, &err), WG_ENOMEM);
+        assert_int_equal(wg__child_start(&child, words, &signals, NULL, &err), WG_ENOMEM);
         assert_int_equal(child.status, 126);
         wg__signals_restore(&signals);
         wg__alloc_fail_from(0);

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `wattgov train`: the power governor around a training command.
+ *
+ * While the command runs, a line on stderr tells each choice; at the end the report goes there too,
+ * for stdout is the command's. The exit status is the command's; only when that is 0, a report that
+ * could not be written, or a setting that did not come back, makes it 1.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/device_args.h"
+#include "cli/duration.h"
+#include "cli/options.h"
+#include "cli/quantity.h"
+#include "cli/table.h"
+#include "cli/train_report.h"
+#include "optimize/power_curve.h"
+#include "optimize/power_limit.h"
+
+struct args {
+    struct wg_device_args devices;
+    const char *objective;
+    struct wg_option_list knobs;
+    const char *profile;
+    bool observe;
+    const char *progress;
+    const char *step_regex, *epoch_regex, *metric_regex;
+    bool json;
+    const char *output;
+    const char *html;
+    bool quiet;
+    struct wg_option_command command;
+};
+
+static const char *const knob_choices[] = {"power_limit", "gpu_clock", NULL};
+
+static const struct wg_option options[] = {
+    {.name = "objective",
+     WG_OPTION_STRING(struct args, objective),
+     .value = "WHAT",
+     .help =
+         "What is least: energy, time, cost:ETA (ETA of energy, the rest of time), or slowdown:F "
+         "(energy, at most F times as long)."},
+    {.name = "knob",
+     WG_OPTION_LIST(struct args, knobs),
+     .value = "KNOB",
+     .choices = knob_choices,
+     .fallback = "power_limit",
+     .help =
+         "What is moved: power_limit or gpu_clock; both, one after the other, when given twice."},
+    WG_DEVICE_OPTIONS(struct args, devices),
+    {.name = "profile",
+     WG_OPTION_STRING(struct args, profile),
+     .value = "warmup=TIME,measure=TIME",
+     .fallback = "as long as it needs",
+     .help = "Time before the first measurement, and of each."},
+    {.name = "observe",
+     WG_OPTION_FLAG(struct args, observe),
+     .help = "Sets nothing: measures, and says what governing would save."},
+    {.name = "progress",
+     WG_OPTION_STRING(struct args, progress),
+     .value = "FILE|socket",
+     .fallback = "a file of its own",
+     .help = "What $WATTGOV_PROGRESS names for the command: a file, or a socket."},
+    {.name = "step-regex",
+     WG_OPTION_STRING(struct args, step_regex),
+     .value = "REGEX",
+     .help = "Matches lines that the command prints at steps; a group is the step's number."},
+    {.name = "epoch-regex",
+     WG_OPTION_STRING(struct args, epoch_regex),
+     .value = "REGEX",
+     .help = "The same for epochs."},
+    {.name = "metric-regex",
+     WG_OPTION_STRING(struct args, metric_regex),
+     .value = "REGEX",
+     .help = "Matches lines with the target metric; its group is the value."},
+    {.name = "json", WG_OPTION_FLAG(struct args, json), .help = "Writes JSON instead of a table."},
+    {.name = "output",
+     .letter = 'o',
+     WG_OPTION_STRING(struct args, output),
+     .value = "FILE",
+     .fallback = "standard error; JSON: standard output",
+     .help = "Where the table or the JSON goes."},
+    {.name = "html",
+     WG_OPTION_STRING(struct args, html),
+     .value = "FILE",
+     .help = "Writes a page with plots too."},
+    {.name = "quiet",
+     .letter = 'q',
+     WG_OPTION_FLAG(struct args, quiet),
+     .help = "Tells no choices while it runs."},
+};
+
+static const struct wg_option_set set = {
+    .command = "wattgov train",
+    .summary =
+        "Runs a training command and finds, while it trains, the power limit (or clock) at which a "
+        "step costs least; holds it, and gives the original back at the end, whatever the end is. "
+        "Signals are passed on to the command, and its exit status is that of wattgov.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .epilog = "examples:\n"
+              "  wattgov train -- python train.py\n"
+              "  wattgov train --objective slowdown:1.05 --step-regex 'step (\\d+)' -- ./train.sh\n"
+              "  wattgov train --observe --html run.html -- torchrun --nproc-per-node 8 train.py",
+    WG_OPTION_COMMAND(struct args, command),
+};
+
+struct session {
+    const struct args *args;
+    struct wg_machine *machine;
+    struct wg_signals signals;
+    const struct wg_device_info *infos[WG_TRAIN_GPUS_MAX];
+    size_t gpus[WG_TRAIN_GPUS_MAX];
+    size_t gpu_count;
+    enum wg_knob knobs[WG_TRAIN_STAGES_MAX];
+    char holder[128];
+    struct wg_train_request request;
+    struct wg_train_result result;
+    /* What was told last. */
+    enum wg_train_phase phase;
+    double setting;
+    bool has_steps;
+};
+
+/* -- Arguments -------------------------------------------------------------------------------- */
+
+/* "warmup=5s,measure=10s", in any order, each once at most. */
+static enum wg_code parse_profile(const char *text, double *warmup_s, double *measure_s,
+                                  struct wg_error *err)
+{
+    const char *const keys[] = {"warmup=", "measure="};
+    double *const values[] = {warmup_s, measure_s};
+    const char *at = text;
+    while (at != NULL && *at != '\0') {
+        char part[48];
+        const size_t length = strcspn(at, ",");
+        bool is_known = false;
+        if (length >= sizeof part)
+            break;
+        memcpy(part, at, length);
+        part[length] = '\0';
+        for (size_t i = 0; i < 2; i++) {
+            const size_t skip = strlen(keys[i]);
+            if (strncmp(part, keys[i], skip) != 0)
+                continue;
+            is_known =
+                wg__parse_duration(part + skip, values[i]) && *values[i] > 0 && *values[i] <= 86400;
+        }
+        if (!is_known)
+            break;
+        at = at[length] == ',' ? at + length + 1 : NULL;
+    }
+    if (at != NULL)
+        return wg__option_reject(err, "profile", text, "of the form warmup=5s,measure=10s");
+    return WG_OK;
+}
+
+static enum wg_code take_knobs(struct session *session, struct wg_error *err)
+{
+    const struct wg_option_list *given = &session->args->knobs;
+    session->request.knobs = session->knobs;
+    session->knobs[0] = WG_KNOB_POWER_LIMIT;
+    session->request.knob_count = 1;
+    if (given->count > WG_TRAIN_STAGES_MAX)
+        return wg__fail(err, WG_EINVAL, "--knob: given %zu times, at most %d", given->count,
+                        WG_TRAIN_STAGES_MAX);
+    for (size_t i = 0; i < given->count; i++)
+        session->knobs[i] =
+            strcmp(given->items[i], "gpu_clock") == 0 ? WG_KNOB_GPU_CLOCK : WG_KNOB_POWER_LIMIT;
+    if (given->count > 0)
+        session->request.knob_count = given->count;
+    if (given->count == 2 && session->knobs[0] == session->knobs[1])
+        return wg__fail(err, WG_EINVAL, "--knob: %s is given twice", given->items[0]);
+    return WG_OK;
+}
+
+static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
+{
+    if (args->output != NULL && args->html != NULL && wg__file_is_same(args->output, args->html))
+        return wg__fail(err, WG_EINVAL, "--html and --output name the same file '%s'",
+                        args->output);
+    const enum wg_code code = wg__check_output("output", args->output, err);
+    return code == WG_OK ? wg__check_output("html", args->html, err) : code;
+}
+
+static enum wg_code take_args(struct session *session, struct wg_error *err)
+{
+    const struct args *args = session->args;
+    struct wg_train_request *request = &session->request;
+    if (args->command.count == 0)
+        return wg__fail(err, WG_EINVAL, "what to run? wattgov train [OPTION]... -- CMD [ARG]...");
+    enum wg_code code = wg__objective_parse(args->objective, &request->objective, err);
+    if (code != WG_OK) {
+        struct wg_error inner = *err;
+        return wg__fail(err, code, "--objective: %s", inner.text);
+    }
+    code = take_knobs(session, err);
+    if (code == WG_OK && args->profile != NULL)
+        code = parse_profile(args->profile, &request->warmup_s, &request->measure_s, err);
+    if (code == WG_OK)
+        code = check_outputs(args, err);
+    request->words = args->command.words;
+    request->observe = args->observe;
+    request->neighbor_setting = NAN;
+    request->root = args->devices.root;
+    const bool is_socket = args->progress != NULL && strcmp(args->progress, "socket") == 0;
+    request->progress = (struct wg_progress_opts){.path = is_socket ? NULL : args->progress,
+                                                  .is_socket = is_socket,
+                                                  .step_regex = args->step_regex,
+                                                  .epoch_regex = args->epoch_regex,
+                                                  .metric_regex = args->metric_regex};
+    (void)snprintf(session->holder, sizeof session->holder, "wattgov train: %s",
+                   args->command.words[0]);
+    request->holder = session->holder;
+    return code;
+}
+
+static enum wg_code find_gpus(struct session *session, struct wg_error *err)
+{
+    const size_t count = wg_machine_device_count(session->machine);
+    for (size_t i = 0; i < count; i++) {
+        const struct wg_device_info *info =
+            wg_device_get_info(wg_machine_device(session->machine, i));
+        if (info->kind != WG_DEVICE_GPU)
+            continue;
+        if (session->gpu_count == WG_TRAIN_GPUS_MAX)
+            return wg__fail(err, WG_EINVAL, "more than %d GPUs: choose some with --gpu",
+                            WG_TRAIN_GPUS_MAX);
+        session->infos[session->gpu_count] = info;
+        session->gpus[session->gpu_count++] = i;
+    }
+    return WG_OK;
+}
+
+/* -- While it runs ---------------------------------------------------------------------------- */
+
+static void say(const char *line, void *context)
+{
+    (void)context;
+    (void)fprintf(stderr, "wattgov train: %s\n", line);
+}
+
+/* A line for each new phase or setting, none in between. */
+static void tell(const struct wg_train_status *status, void *context)
+{
+    struct session *session = context;
+    char value[WG_QUANTITY_TEXT_SIZE] = "";
+    if (!status->is_searching)
+        return;
+    if (isfinite(status->setting))
+        wg__knob_text(value, status->knob, status->setting);
+    if (!session->has_steps) {
+        session->has_steps = true;
+        (void)fprintf(stderr, "wattgov train: %.1f s: steps are known (%s)\n", status->t_s,
+                      wg__train_source_key(status->source));
+    }
+    const bool is_new = status->phase != session->phase ||
+                        (isfinite(status->setting) && status->setting != session->setting);
+    const bool is_told = status->phase == WG_TRAIN_MEASURE || status->phase == WG_TRAIN_HOLD;
+    if (!is_new || !is_told)
+        return;
+    session->phase = status->phase;
+    session->setting = status->setting;
+    if (session->request.observe || !isfinite(status->setting))
+        return;
+    (void)fprintf(stderr, "wattgov train: %.1f s: %s %s %s (%s)\n", status->t_s,
+                  status->phase == WG_TRAIN_HOLD ? "holding" : "measuring",
+                  wg_knob_key(status->knob), value, status->why);
+}
+
+/* -- The end ---------------------------------------------------------------------------------- */
+
+/* What the curves of measured jobs let expect of governing, from the one setting that was seen. */
+static double expected_share(const struct session *session)
+{
+    const struct wg_train_stage *stage = &session->result.stages[0];
+    struct wg_train_settings settings;
+    struct wg_power_search search;
+    struct wg_error err;
+    size_t index = 0;
+    double limits_w[WG_TRAIN_SETTINGS_MAX];
+    if (session->result.is_governed || session->gpu_count == 0 || stage->point_count == 0)
+        return NAN;
+    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->infos, session->gpu_count,
+                                &err) != WG_OK)
+        return NAN;
+    for (size_t i = 0; i < settings.count; i++)
+        limits_w[i] = settings.setting[i] * (double)session->gpu_count;
+    struct wg_objective objective = session->request.objective;
+    objective.max_power_w = session->result.max_power_w;
+    if (wg__power_search_init(&search, &objective, WG_POWER_SEARCH_FEW_PROBES, limits_w,
+                              settings.count, NAN, &err) != WG_OK ||
+        wg__power_search_tell(&search, settings.count - 1, stage->points[0].power_w,
+                              stage->points[0].throughput, &err) != WG_OK)
+        return NAN;
+    return wg__power_curve_best_gain(&search, &index);
+}
+
+static enum wg_code write_reports(const struct session *session, struct wg_error *err)
+{
+    const struct args *args = session->args;
+    const struct wg_train_report report = {
+        .command = args->command.words,
+        .objective = args->objective,
+        .infos = session->infos,
+        .gpu_count = session->gpu_count,
+        .request = &session->request,
+        .result = &session->result,
+        .expected_share = expected_share(session),
+    };
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    if (args->json)
+        wg__train_json(&report, &text);
+    else
+        wg__train_text(&report, args->output == NULL && wg__wants_color(stderr), &text);
+    enum wg_code code = wg__write_output(args->output, !args->json, &text, err);
+    wg__buffer_fini(&text);
+    if (args->html == NULL)
+        return code;
+    struct wg_error other;
+    wg__buffer_init(&text);
+    wg__train_page(&report, &text);
+    const enum wg_code html_code = wg__write_output(args->html, false, &text, &other);
+    wg__buffer_fini(&text);
+    if (code == WG_OK && html_code != WG_OK)
+        *err = other;
+    return code != WG_OK ? code : html_code;
+}
+
+static void tell_end(const struct session *session)
+{
+    const struct wg_child *child = &session->result.child;
+    const char *word = session->args->command.words[0];
+    if (child->signal != 0) {
+        char name[WG_SIGNAL_NAME_SIZE];
+        wg__signal_name(name, child->signal);
+        (void)fprintf(stderr, "wattgov train: '%s' was ended by %s\n", word, name);
+    } else if (child->status != 0) {
+        (void)fprintf(stderr, "wattgov train: '%s' ended with exit status %d\n", word,
+                      child->status);
+    }
+}
+
+static int train(struct session *session)
+{
+    struct wg_error err;
+    session->request.machine = session->machine;
+    session->request.signals = &session->signals;
+    session->request.gpus = session->gpus;
+    session->request.gpu_count = session->gpu_count;
+    session->request.say = say;
+    session->request.status = session->args->quiet ? NULL : tell;
+    session->request.context = session;
+    const enum wg_code code = wg__train_run(&session->request, &session->result, &err);
+    int status = session->result.child.status;
+    if (code != WG_OK) {
+        const int failure = wg__command_fail(&set, &err);
+        return status != WG_EXIT_OK ? status : failure;
+    }
+    tell_end(session);
+    if (write_reports(session, &err) != WG_OK) {
+        const int failure = wg__command_fail(&set, &err);
+        return status != WG_EXIT_OK ? status : failure;
+    }
+    if (status == WG_EXIT_OK && session->result.not_restored > 0)
+        status = WG_EXIT_FAILED;
+    return status;
+}
+
+static int run_train(int argc, char *argv[])
+{
+    struct args args = {.devices = WG_DEVICE_ARGS_DEFAULT, .objective = "cost:0.5"};
+    int status = WG_EXIT_OK;
+    if (!wg__command_begin(&set, argc, argv, &args, &status))
+        return status;
+    struct wg_error err;
+    struct session *session = wg__alloc_zeroed(1, sizeof *session);
+    if (session == NULL) {
+        (void)wg__fail(&err, WG_ENOMEM, "out of memory");
+        return wg__command_fail(&set, &err);
+    }
+    session->args = &args;
+    session->setting = NAN;
+    enum wg_code code = take_args(session, &err);
+    if (code == WG_OK) {
+        wg__signals_block(&session->signals, true);
+        code = wg__device_args_open(&args.devices, &session->machine, &err);
+        if (code == WG_OK)
+            code = find_gpus(session, &err);
+        status = code == WG_OK ? train(session) : wg__command_fail(&set, &err);
+        wg__signals_restore(&session->signals);
+    } else {
+        status = wg__command_fail(&set, &err);
+    }
+    wg__train_result_fini(&session->result);
+    wg_machine_close(session->machine);
+    wg__free(session);
+    return status;
+}
+
+const struct wg_command wg__command_train = {
+    .name = "train",
+    .summary = "Run a training command at the power limit where it costs least",
+    .run = run_train};

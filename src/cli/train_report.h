@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What `wattgov train` says at the end: a table for people, an object of schema wattgov.train/1, a
+ * page with plots.
+ *
+ * Threads: pure, any thread.
+ */
+#ifndef WG_CLI_TRAIN_REPORT_H
+#define WG_CLI_TRAIN_REPORT_H
+
+#include "live/train_runner.h"
+
+struct wg_buffer;
+
+struct wg_train_report {
+    char *const *command;
+    const char *objective;                     /* as it was given: "cost:0.5" */
+    const struct wg_device_info *const *infos; /* of the job's GPUs */
+    size_t gpu_count;
+    const struct wg_train_request *request;
+    const struct wg_train_result *result;
+    double expected_share; /* observed only: what the curves of other jobs let expect; NAN */
+};
+
+/* The numbers that all three show of a row of the profile. */
+struct wg_train_row {
+    const struct wg_train_point *point;
+    double value;        /* of the setting, SI */
+    double step_j;       /* energy of a step */
+    double energy_ratio; /* of a step, over the largest setting's; NAN: that was not measured */
+    double speed_ratio;
+    bool is_best;
+};
+/* Row `i` of a stage's profile. */
+void wg__train_row(const struct wg_train_stage *stage, size_t i, struct wg_train_row *out);
+
+void wg__train_text(const struct wg_train_report *report, bool with_color, struct wg_buffer *out);
+void wg__train_json(const struct wg_train_report *report, struct wg_buffer *out);
+void wg__train_page(const struct wg_train_report *report, struct wg_buffer *out);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a training run consists of; shared by train_runner.c (life), train_loop.c (what comes in)
+ * and train_orders.c (what is done), and by nobody else.
+ *
+ * Threads: the main thread.
+ */
+#ifndef WG_LIVE_TRAIN_PARTS_H
+#define WG_LIVE_TRAIN_PARTS_H
+
+#include "live/guard.h"
+#include "live/train_runner.h"
+#include "live/train_signal.h"
+
+/* A measurement that runs. */
+struct wg_train_open_window {
+    struct wg_window *window; /* NULL: none runs */
+    double begin_s;
+    double begin_steps;
+    double begin_step_s; /* when the last step before it had ended */
+};
+
+struct wg_train_run {
+    const struct wg_train_request *request;
+    struct wg_train_result *result;
+    const struct wg_device_info *infos[WG_TRAIN_GPUS_MAX];
+
+    struct wg_meter *meter;
+    struct wg_window *total;
+    struct wg_control *control; /* NULL: nothing may be set */
+    struct wg_guard guard;
+    struct wg_progress *progress;
+    struct wg_train_signal *signal; /* of the power; NULL once steps were told */
+
+    struct wg_train_governor *governor; /* of the present stage; NULL: no steps yet */
+    size_t stage;                       /* of result->stages */
+    size_t setting;                     /* of the stage's settings */
+    const char *why;
+    struct wg_train_open_window open;
+
+    uint64_t start_ns;
+    double steps;         /* NAN: none known */
+    double step_s;        /* when the newest ended */
+    double counted_steps; /* of these, attributed to a setting */
+    double throughput;    /* smoothed, for the eye */
+    double power_w;       /* newest, all GPUs; NAN */
+    double stage_begin_s;
+    double next_tick_s, next_look_s, next_moment_s, moment_every_s;
+    bool is_foreign;
+    bool has_refused; /* no period is to be found: said once */
+    bool wants_stop;
+    double stop_s;           /* when SIGTERM was sent; NAN */
+    struct wg_error failure; /* code WG_OK: none */
+};
+
+/* Seconds since the start. */
+double wg__train_now_s(const struct wg_train_run *run);
+/* One line for the user. */
+void wg__train_say(struct wg_train_run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* train_orders.c: makes the governor of stage `stage`. */
+enum wg_code wg__train_stage_begin(struct wg_train_run *run, size_t stage, struct wg_error *err);
+/* Gives the governor a moment and does what it orders. */
+void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end);
+/* Reads back what is set. */
+void wg__train_look(struct wg_train_run *run);
+/* Takes the profile over and frees the governor. */
+void wg__train_stage_end(struct wg_train_run *run);
+
+/* train_loop.c: until the command has ended. */
+void wg__train_loop(struct wg_train_run *run);
+wg_progress_sink wg__train_take_event;
+
+/* train_output.c: what the job prints goes through us, to be matched. */
+struct wg_train_output {
+    struct wg_child_output child; /* the job's ends */
+    int ours[2];                  /* the other ends; -1: none. Given to the progress by `connect` */
+    int copy[2];
+};
+enum wg_code wg__train_output_open(struct wg_train_output *output, struct wg_error *err);
+/* After the job was started (or not): closes its ends here, hands ours to the progress. */
+enum wg_code wg__train_output_connect(struct wg_train_output *output, struct wg_progress *progress,
+                                      struct wg_error *err);
+void wg__train_output_close(struct wg_train_output *output);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What governing has saved.
+ *
+ * A step costs power / throughput at the setting that it ran at; the largest setting's step is the
+ * yardstick. Steps at settings that were not measured (while one settled) count as costing what the
+ * largest does. The error is that of the two measurements that matter: relative variances add.
+ * Time without steps (loading, evaluation) costs the same in both worlds, so it is left out of the
+ * difference but not of the whole that the share refers to.
+ */
+#include <math.h>
+
+#include "live/train_runner.h"
+
+static const double two_sided_95 = 1.96;
+
+/* The row of the profile for setting i; NULL: not measured. */
+static const struct wg_train_point *point_of(const struct wg_train_stage *stage, size_t i)
+{
+    for (size_t k = 0; k < stage->point_count; k++)
+        if (stage->points[k].setting == stage->settings.setting[i] &&
+            stage->points[k].measurements > 0)
+            return &stage->points[k];
+    return NULL;
+}
+
+static double step_cost_j(const struct wg_train_point *point)
+{
+    return point->power_w / point->throughput;
+}
+
+static double relative_variance(const struct wg_train_point *point)
+{
+    const double power = point->power_sd / point->power_w;
+    const double speed = point->throughput_sd / point->throughput;
+    return power * power + speed * speed;
+}
+
+static void add_stage(const struct wg_train_stage *stage, struct wg_train_saving *sum,
+                      double *slower_s, double *error_j)
+{
+    const size_t count = stage->settings.count;
+    if (count == 0 || stage->best >= count)
+        return;
+    const struct wg_train_point *largest = point_of(stage, count - 1);
+    const struct wg_train_point *best = point_of(stage, stage->best);
+    if (largest == NULL || best == NULL)
+        return;
+    sum->is_known = true;
+    for (size_t i = 0; i + 1 < count; i++) {
+        const struct wg_train_point *point = point_of(stage, i);
+        if (point == NULL)
+            continue;
+        sum->energy_j += stage->steps_at[i] * (step_cost_j(largest) - step_cost_j(point));
+        *slower_s += stage->steps_at[i] * (1 / point->throughput - 1 / largest->throughput);
+    }
+    if (best != largest)
+        *error_j += two_sided_95 * stage->steps_at[stage->best] * step_cost_j(largest) *
+                    sqrt(relative_variance(largest) + relative_variance(best));
+}
+
+void wg__train_saving(const struct wg_train_result *result, struct wg_train_saving *out)
+{
+    double slower_s = 0;
+    double error_j = 0;
+    *out = (struct wg_train_saving){0};
+    for (size_t i = 0; i < result->stage_count; i++)
+        add_stage(&result->stages[i], out, &slower_s, &error_j);
+    const double would_be_j = result->total.energy_j + out->energy_j;
+    const double would_be_s = result->time_s - slower_s;
+    if (!out->is_known || !isfinite(would_be_j) || would_be_j <= 0 || would_be_s <= 0) {
+        *out = (struct wg_train_saving){
+            .energy_j = NAN, .energy_share = NAN, .share_error = NAN, .slower_share = NAN};
+        return;
+    }
+    out->energy_share = out->energy_j / would_be_j;
+    out->share_error = error_j / would_be_j;
+    out->slower_share = slower_s / would_be_s;
+}
