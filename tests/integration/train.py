@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`wattgov train` as its users call it: real processes under the governor, on virtual GPUs.
+
+    tests/integration/train.py build/release
+
+The jobs are wattgov-vload (a measured one, by its own steps), shell scripts that append lines, and small programs.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+import vgpu_case
+from vgpu_case import DEADLINE_S, tool, wait_for
+
+# cifar100 on the V100 at its default batch size: of all limits 125 W costs least, at eta 0.5 and 1.
+JOB = ("cifar100", "--gpu", "V100", "--steps-per-epoch", "100", "--print-every", "1000")
+QUICK = ("--profile", "warmup=300ms,measure=700ms")
+
+
+class Case(vgpu_case.Case):
+    def setUp(self):
+        super().setUp()
+        self.environment["WATTGOV_STATE_DIR"] = self.path("state")
+        for name in ("WATTGOV_PROGRESS", "RANK", "CUDA_VISIBLE_DEVICES"):
+            self.environment.pop(name, None)
+        _, self.machine = self.start("--machine", "v100")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def command(self, *arguments):
+        return [os.path.join(os.path.dirname(tool("x")), "../wattgov"), "train", *map(str, arguments)]
+
+    def train(self, *arguments, **kwargs):
+        kwargs.setdefault("env", self.machine)
+        return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=DEADLINE_S, check=False, **kwargs)
+
+    def train_in_background(self, *arguments, **kwargs):
+        kwargs.setdefault("env", self.machine)
+        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   **kwargs)
+
+        def stop():
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.stack.callback(stop)
+        return process
+
+    def limit_w(self):
+        return self.gpu(self.machine)["limit_w"]
+
+    def wait_for_limit(self, is_wanted, what):
+        return wait_for(lambda: is_wanted(self.limit_w()), what)
+
+    def expect_nothing_left(self):
+        """The limit is the original one, at once, and no journal is left."""
+        self.assertEqual(self.limit_w(), 250)
+        journals = self.path("state/journal")
+        left = [name for name in (os.listdir(journals) if os.path.isdir(journals) else []) if name != "lock"]
+        self.assertEqual(left, [])
+
+
+class Governing(Case):
+    def test_finds_holds_and_gives_back_the_best_limit(self):
+        done = self.train(*QUICK, "--json", "--output", self.path("r.json"), "--html", self.path("r.html"), "--",
+                          tool("wattgov-vload"), *JOB, "--epochs", "4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["schema"], "wattgov.train/1")
+        self.assertTrue(report["is_governed"])
+        self.assertEqual((report["progress"], report["steps"]), ("told", 400))
+        self.assertEqual(report["epochs"], 4)
+        stage, = report["stages"]
+        self.assertEqual((stage["knob"], stage["settings"][0], stage["settings"][-1]), ("power_limit", 100, 250))
+        # Of the trace: 125 W costs 0.2 % less than 150 W.
+        self.assertIn(stage["best"], (125, 150))
+        self.assertEqual(report["not_restored"], 0)
+        self.assertGreater(report["saving"]["energy_share"], 0.1)
+        self.assertGreaterEqual(len(stage["profile"]), 3)
+        self.assertRegex(done.stderr, r"holding power_limit 1(25|50)(\.0)? W")
+        self.expect_nothing_left()
+        with open(self.path("r.html"), encoding="utf-8") as file:
+            self.assertIn("<svg", file.read())
+
+    def test_reads_the_steps_from_the_output_and_passes_it_through(self):
+        script = 'for n in 1 2 3; do echo "it $n of 3"; echo "warning: $n" >&2; done; echo acc=0.75; exit 5'
+        done = self.train("--json", "--step-regex", r"^it (\d+) of", "--metric-regex", r"acc=(\S+)", "--", "sh", "-c",
+                          script)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        text = "".join(f"it {n} of 3\n" for n in (1, 2, 3)) + "acc=0.75\n"
+        self.assertTrue(done.stdout.startswith(text), done.stdout)
+        report = json.loads(done.stdout[len(text):])
+        self.assertEqual((report["progress"], report["steps"], report["metric"]), ("printed", 3, 0.75))
+        self.assertEqual(report["exit_status"], 5)
+        for n in (1, 2, 3):
+            self.assertIn(f"warning: {n}\n", done.stderr)
+        self.expect_nothing_left()
+
+    def test_a_script_tells_its_steps_by_a_line(self):
+        script = ('for n in 1 2 3 4; do echo "step $n" >> "$WATTGOV_PROGRESS"; done; '
+                  'echo "metric nan loss" >> "$WATTGOV_PROGRESS"; echo "epoch 1" >> "$WATTGOV_PROGRESS"')
+        report = json.loads(self.train("--json", "--", "bash", "-c", script).stdout)
+        self.assertEqual((report["progress"], report["steps"], report["epochs"]), ("told", 4, 1))
+        self.assertIsNone(report["metric"])
+
+    def test_observing_sets_nothing(self):
+        process = self.train_in_background("--observe", *QUICK, "--json", "--", tool("wattgov-vload"), *JOB,
+                                           "--epochs", "1")
+        seen = set()
+        while process.poll() is None:
+            seen.add(self.limit_w())
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(seen, {250})
+        report = json.loads(out[out.index('{"schema"'):])
+        self.assertFalse(report["is_governed"])
+        self.assertEqual(report["why_not"], "--observe")
+        self.assertGreater(report["saving"]["expected_share"], 0)
+        self.assertIsNone(report["saving"]["energy_j"])
+
+    def test_whoever_may_not_set_observes_and_is_told(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become somebody else")
+        os.chmod(self.folder, 0o777)
+        other = {"user": 65534, "group": 65534, "extra_groups": []}
+        _, environment = self.start("--machine", "a100", **other)
+        environment["WATTGOV_STATE_DIR"] = self.path("other")
+        try:
+            done = self.train("--", "true", env=environment, **other)
+        except OSError as cause:
+            self.skipTest(f"another user can't run the build: {cause}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "only observing: .*(root|CAP_SYS_ADMIN)")
+
+    def test_without_a_gpu_the_command_runs_all_the_same(self):
+        done = self.train("--gpu", "none", "--", "sh", "-c", "exit 7")
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn("there is no GPU", done.stderr)
+
+
+class Ends(Case):
+    def start_job(self, *options):
+        """A job that runs until it is ended, once its limit was lowered."""
+        process = self.train_in_background(*QUICK, *options, "--", tool("wattgov-vload"), *JOB, "--epochs", "1000")
+        self.wait_for_limit(lambda limit: limit < 250, "a lower limit")
+        return process
+
+    def test_signals_are_passed_on_and_the_status_is_the_commands(self):
+        process = self.start_job()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, 1, err)  # of vload, which was stopped
+        self.assertIn("stopped", out)
+        self.expect_nothing_left()
+
+    def test_a_command_that_is_killed_leaves_nothing(self):
+        process = self.start_job()
+        job = subprocess.run(["pgrep", "-P", str(process.pid), "-f", "vload"], stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.split()
+        os.kill(int(job[0]), signal.SIGKILL)
+        _, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL, err)
+        self.assertIn("SIGKILL", err)
+        self.expect_nothing_left()
+
+    def test_a_killed_governor_leaves_nothing(self):
+        process = self.start_job()
+        process.kill()
+        process.wait()
+        self.wait_for_limit(lambda limit: limit == 250, "the original limit")
+        subprocess.run(["pkill", "-f", "wattgov-vload cifar100"], check=False)
+
+    def test_a_killed_guard_is_replaced(self):
+        process = self.start_job()
+        guards = subprocess.run(["pgrep", "-f", f"guard.*"], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        guards = [pid for pid in guards if self.is_guard_of(pid)]
+        self.assertEqual(len(guards), 1)
+        os.kill(int(guards[0]), signal.SIGKILL)
+        wait_for(lambda: process.stderr.readline().find("another one watches now") >= 0, "a new guard")
+        process.kill()
+        process.wait()
+        self.wait_for_limit(lambda limit: limit == 250, "the original limit")
+        subprocess.run(["pkill", "-f", "wattgov-vload cifar100"], check=False)
+
+    def is_guard_of(self, pid):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                return os.fsencode(self.path("state")) in file.read()
+        except OSError:
+            return False
+
+    def test_a_second_governor_is_refused_by_the_name_of_the_first(self):
+        self.start_job()
+        done = self.train("--", "echo", "must not run")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"wattgov train: .*power_limit.*wattgov train: .*vload.*\d+")
+
+    def test_somebody_elses_limit_is_left_as_it_is(self):
+        process = self.start_job()
+        client = self.client(self.machine)
+        self.assertEqual(client.call("nvmlDeviceSetPowerManagementLimit", 0, 222000)["code"], 0)
+        told = wait_for(lambda: re.search("somebody else has set power_limit to 222", process.stderr.readline()),
+                        "the report")
+        self.assertTrue(told)
+        self.assertEqual(self.limit_w(), 222)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(self.limit_w(), 222)
+
+    def test_a_command_that_is_not_there_is_an_error_and_sets_nothing(self):
+        done = self.train("--", "/no/such/program")
+        self.assertEqual(done.returncode, 127)
+        self.assertRegex(done.stderr, "wattgov train: cannot run '/no/such/program': No such file")
+        self.expect_nothing_left()
+
+
+class Usage(Case):
+    def test_wrong_use_is_told_in_one_line(self):
+        for arguments, text in (
+                ((), "what to run?"),
+                (("--objective", "joy", "--", "true"), "--objective: "),
+                (("--objective", "slowdown:0.5", "--", "true"), "--objective: "),
+                (("--knob", "volume", "--", "true"), "--knob: 'volume'"),
+                (("--knob", "gpu_clock", "--knob", "gpu_clock", "--", "true"), "--knob: gpu_clock is given twice"),
+                (("--profile", "warmup=5", "--", "true"), "--profile: 'warmup=5'"),
+                (("--profile", "warmup=5s,", "--", "true"), "--profile: 'warmup=5s,'"),
+                (("--profile", "cool=5s", "--", "true"), "--profile: 'cool=5s'"),
+                (("--step-regex", "step (", "--", "true"), "step ("),
+                (("--json", "--output", "x", "--html", "x", "--", "true"), "the same file"),
+        ):
+            done = self.train(*arguments, cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), (arguments, done.stderr))
+            self.assertIn(text, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    vgpu_case.main(__doc__)
