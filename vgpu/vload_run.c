@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "wattgov/train.h"
 
 static const double ns_per_s = 1e9;
 static const double slice_s = 0.02; /* the longest time without a look at the speed */
@@ -25,6 +26,7 @@ struct state {
     double time_s;      /* of the job, since its begin */
     double utilization; /* that is set */
     bool is_stopped;
+    struct wg_train *report; /* to a governor, where one runs us */
     struct wg_error *err;
 };
 
@@ -137,6 +139,7 @@ static enum wg_code run_epoch(struct state *state, unsigned epoch)
         enum wg_code code = run_step(state);
         if (code != WG_OK || state->is_stopped)
             return code;
+        wg_train_step(state->report);
         if (step % run->print_every != 0 && step != run->steps_per_epoch)
             continue;
         const double epochs = epoch - 1 + (double)step / run->steps_per_epoch;
@@ -171,6 +174,8 @@ static enum wg_code run_epochs(struct state *state, struct vload_end *end)
             return code;
         end->epochs = epoch;
         end->metric = vload_job_metric(run->job, epoch);
+        wg_train_metric(state->report, NULL, end->metric);
+        wg_train_epoch(state->report);
         code = say(state, "epoch %u metric %.6g time_s %.3f energy_j %.3f limit_w %.10g\n", epoch,
                    end->metric, end->time_s - epoch_begin_s, end->energy_j - epoch_begin_j,
                    limit_now_w(run->gpu));
@@ -192,6 +197,8 @@ enum wg_code vload_run(struct vload_run *run, struct vload_end *out, struct wg_e
     vload_job_load(run->job, &run->gpu->model, &state.load);
     state.load.memory_bytes = run->memory_bytes;
     const struct wg_training_case *training = run->job->training;
+    (void)wg_train_open(&state.report, NULL, NULL); /* a job runs without a governor too */
+    wg_train_batch_size(state.report, (uint64_t)run->job->arm->batch_size);
     enum wg_code code =
         say(&state, "job %s gpu %s batch_size %.10g run %zu/%zu steps_per_epoch %u target %.6g\n",
             training->job, training->gpu, run->job->arm->batch_size, run->job->run_index + 1,
@@ -202,6 +209,7 @@ enum wg_code vload_run(struct vload_run *run, struct vload_end *out, struct wg_e
     if (code == WG_OK)
         code = run_epochs(&state, out);
     (void)vgpu_set_load(run->gpu, &(struct vgpu_load){0}, NULL);
+    wg_train_close(state.report);
     if (code != WG_OK)
         return code;
     const char *how = out->is_stopped    ? "stopped"

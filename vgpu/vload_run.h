@@ -13,6 +13,9 @@
  * virtual GPU's meters count meanwhile is an Xth of the job's energy; the lines give the job's own
  * time and energy (X times those).
  *
+ * Under `wattgov train` the job tells its steps, epochs and metric to the governor, as any job that
+ * uses the C API would ($WATTGOV_PROGRESS).
+ *
  * Threads: the main thread.
  */
 #ifndef WG_VGPU_VLOAD_RUN_H
