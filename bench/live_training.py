@@ -83,7 +83,7 @@ def govern(folder, gpu, name, job, mode, seconds, extra=()):
                "--output", tag + ".json", *extra]
     if mode == "printed":
         command += ["--step-regex", r"^step \d+/\d+ epoch"]
-    command += ["--", *(["env", "-u", "WATTGOV_PROGRESS"] if mode != "told" else []), VLOAD, name, "--gpu", gpu.upper(), "--epochs", "100000", "--steps-per-epoch", str(steps)]
+    command += ["--no-cache", "--", *(["env", "-u", "WATTGOV_PROGRESS"] if mode != "told" else []), VLOAD, name, "--gpu", gpu.upper(), "--epochs", "100000", "--steps-per-epoch", str(steps)]
     environment = dict(os.environ, WATTGOV_STATE_DIR=tag + ".state")
     with open(tag + ".out", "wb") as out:
         with subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=environment,

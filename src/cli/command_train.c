@@ -6,6 +6,7 @@
  * for stdout is the command's. The exit status is the command's; only when that is 0, a report that
  * could not be written, or a setting that did not come back, makes it 1.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/table.h"
+#include "cli/train_cache.h"
 #include "cli/train_report.h"
 #include "optimize/power_curve.h"
 #include "optimize/power_limit.h"
@@ -35,6 +37,10 @@ struct args {
     const char *output;
     const char *html;
     bool quiet;
+    const char *name;
+    unsigned batch_size;
+    const char *store;
+    bool no_cache;
     struct wg_option_command command;
 };
 
@@ -80,6 +86,26 @@ static const struct wg_option options[] = {
      WG_OPTION_STRING(struct args, metric_regex),
      .value = "REGEX",
      .help = "Matches lines with the target metric; its group is the value."},
+    {.name = "name",
+     WG_OPTION_STRING(struct args, name),
+     .value = "NAME",
+     .fallback = "the command and its folder",
+     .help = "What the profile is remembered under, for the next run to begin with."},
+    {.name = "batch-size",
+     WG_OPTION_UNSIGNED(struct args, batch_size),
+     .value = "N",
+     .min = 1,
+     .max = UINT_MAX,
+     .fallback = "not known",
+     .help = "Batch size; each has a profile of its own."},
+    {.name = "store",
+     WG_OPTION_STRING(struct args, store),
+     .value = "FILE",
+     .fallback = "jobs.db in the state directory",
+     .help = "Where profiles are remembered."},
+    {.name = "no-cache",
+     WG_OPTION_FLAG(struct args, no_cache),
+     .help = "Neither uses nor remembers a profile."},
     {.name = "json", WG_OPTION_FLAG(struct args, json), .help = "Writes JSON instead of a table."},
     {.name = "output",
      .letter = 'o',
@@ -123,6 +149,8 @@ struct session {
     char holder[128];
     struct wg_train_request request;
     struct wg_train_result result;
+    struct wg_train_cache_opts cache;
+    struct wg_train_point cached[WG_POWER_LIMITS_MAX];
     /* What was told last. */
     enum wg_train_phase phase;
     double setting;
@@ -237,6 +265,36 @@ static enum wg_code find_gpus(struct session *session, struct wg_error *err)
         session->gpus[session->gpu_count++] = i;
     }
     return WG_OK;
+}
+
+/* What an earlier run has measured; without it, or without a store, everything is measured. */
+static void load_cache(struct session *session)
+{
+    const struct args *args = session->args;
+    struct wg_error err;
+    if (session->gpu_count == 0 || args->no_cache || args->observe)
+        return;
+    session->cache = (struct wg_train_cache_opts){.store = args->store,
+                                                  .name = args->name,
+                                                  .words = args->command.words,
+                                                  .gpu_model = session->infos[0]->name,
+                                                  .gpu_count = session->gpu_count,
+                                                  .batch_size = args->batch_size};
+    if (wg__train_cache_get(&session->cache, session->knobs[0], session->cached,
+                            &session->request.cached_count, &err) != WG_OK) {
+        (void)fprintf(stderr, "wattgov train: no profile is remembered: %s\n", err.text);
+        session->request.cached_count = 0;
+    }
+    session->request.cached = session->request.cached_count > 0 ? session->cached : NULL;
+}
+
+static void save_cache(const struct session *session)
+{
+    struct wg_error err;
+    if (session->cache.words == NULL || !session->result.is_governed)
+        return;
+    if (wg__train_cache_put(&session->cache, &session->result.stages[0], &err) != WG_OK)
+        (void)fprintf(stderr, "wattgov train: the profile is not remembered: %s\n", err.text);
 }
 
 /* -- While it runs ---------------------------------------------------------------------------- */
@@ -359,6 +417,7 @@ static int train(struct session *session)
     session->request.say = say;
     session->request.status = session->args->quiet ? NULL : tell;
     session->request.context = session;
+    load_cache(session);
     const enum wg_code code = wg__train_run(&session->request, &session->result, &err);
     int status = session->result.child.status;
     if (code != WG_OK) {
@@ -366,6 +425,7 @@ static int train(struct session *session)
         return status != WG_EXIT_OK ? status : failure;
     }
     tell_end(session);
+    save_cache(session);
     if (write_reports(session, &err) != WG_OK) {
         const int failure = wg__command_fail(&set, &err);
         return status != WG_EXIT_OK ? status : failure;

@@ -14,13 +14,16 @@
 #include "base/clock.h"
 #include "live/train_parts.h"
 
+enum { COPY_WAIT_MS = 50 };
+
 static const double tick_s = 0.05;        /* while it is searched */
 static const double hold_tick_s = 0.2;    /* while nothing is at stake */
 static const double signal_tick_s = 0.02; /* while the power is watched for a period */
 static const double look_s = 2;
 static const double patience_s = 10; /* without a step, before the power is asked */
 static const double refusal_s = 120; /* after which it is said that there is no period */
-static const double kill_s = 30;     /* from SIGTERM to SIGKILL of a job that is to stop */
+static const double copy_s = 10; /* for the last lines of a command, when their reader is slow */
+static const double kill_s = 30; /* from SIGTERM to SIGKILL of a job that is to stop */
 
 double wg__train_now_s(const struct wg_train_run *run)
 {
@@ -264,6 +267,19 @@ static void wait(const struct wg_train_run *run, int signal_fd, struct pollfd po
         polled[0].revents = polled[1].revents = polled[2].revents = 0;
 }
 
+/* The command has ended, and its last lines are on their way: to a reader who may be slow, and who
+ * may never come back. */
+static void copy_rest(struct wg_train_run *run)
+{
+    const double end_s = wg__train_now_s(run) + copy_s;
+    do {
+        (void)wg__progress_pump(run->progress);
+        struct pollfd polled = {.fd = wg__progress_fd(run->progress), .events = POLLIN};
+        if (!wg__progress_is_copied(run->progress))
+            (void)poll(&polled, 1, COPY_WAIT_MS);
+    } while (!wg__progress_is_copied(run->progress) && wg__train_now_s(run) < end_s);
+}
+
 void wg__train_loop(struct wg_train_run *run)
 {
     const int signal_fd = signalfd(-1, &run->request->signals->waited, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -279,7 +295,7 @@ void wg__train_loop(struct wg_train_run *run)
             check_guard(run);
         pass_time(run);
     }
-    (void)wg__progress_pump(run->progress);
+    copy_rest(run);
     if (signal_fd >= 0)
         (void)close(signal_fd);
 }

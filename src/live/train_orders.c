@@ -10,6 +10,8 @@
 
 #include "live/train_parts.h"
 
+enum { ORDERS_MOST = 8 };
+
 static const double trusted_periods = 24; /* a measurement that has only the period to go by */
 static const double two_sided_95 = 1.96;
 
@@ -251,10 +253,16 @@ void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end)
     read_gpus(run, &tick);
     if (run->governor == NULL)
         return;
-    struct wg_train_order order = {.kind = WG_TRAIN_KEEP};
-    wg__train_governor_tick(run->governor, &tick, &order);
-    obey(run, &order);
-    note_choice(run);
+    /* The same moment again until there is nothing to do: the end of a step may end a measurement,
+     * change the setting and begin the next. */
+    for (unsigned i = 0; i < ORDERS_MOST && run->governor != NULL; i++) {
+        struct wg_train_order order = {.kind = WG_TRAIN_KEEP};
+        wg__train_governor_tick(run->governor, &tick, &order);
+        obey(run, &order);
+        note_choice(run);
+        if (order.kind == WG_TRAIN_KEEP)
+            break;
+    }
 }
 
 void wg__train_look(struct wg_train_run *run)
