@@ -10,10 +10,11 @@
 #include "cli/train_report.h"
 #include "cli/window_json.h"
 
-static void write_row(struct wg_json *json, const struct wg_train_stage *stage, size_t i)
+static void write_row(struct wg_json *json, const struct wg_train_report *report,
+                      const struct wg_train_stage *stage, size_t i)
 {
     struct wg_train_row row;
-    wg__train_row(stage, i, &row);
+    wg__train_row(report, stage, i, &row);
     wg__json_object(json);
     wg__json_member_double(json, "setting", row.value);
     wg__json_member_double(json, "power_w", row.point->power_w);
@@ -23,6 +24,7 @@ static void write_row(struct wg_json *json, const struct wg_train_stage *stage, 
     wg__json_member_double(json, "step_energy_j", row.step_j);
     wg__json_member_double(json, "energy_ratio", row.energy_ratio);
     wg__json_member_double(json, "speed_ratio", row.speed_ratio);
+    wg__json_member_double(json, "cost_ratio", row.cost_ratio);
     wg__json_member_double(json, "measured_s", row.point->measured_s);
     wg__json_member_uint(json, "measurements", row.point->measurements);
     wg__json_member_uint(json, "discarded", row.point->discarded);
@@ -31,7 +33,8 @@ static void write_row(struct wg_json *json, const struct wg_train_stage *stage, 
     wg__json_close(json);
 }
 
-static void write_stage(struct wg_json *json, const struct wg_train_stage *stage)
+static void write_stage(struct wg_json *json, const struct wg_train_report *report,
+                        const struct wg_train_stage *stage)
 {
     const bool has_best = stage->best < stage->settings.count;
     wg__json_object(json);
@@ -45,7 +48,7 @@ static void write_stage(struct wg_json *json, const struct wg_train_stage *stage
     wg__json_key(json, "profile");
     wg__json_array(json);
     for (size_t i = 0; i < stage->point_count; i++)
-        write_row(json, stage, i);
+        write_row(json, report, stage, i);
     wg__json_close(json);
     wg__json_close(json);
 }
@@ -114,7 +117,7 @@ void wg__train_json(const struct wg_train_report *report, struct wg_buffer *out)
     wg__json_key(&json, "stages");
     wg__json_array(&json);
     for (size_t i = 0; i < result->stage_count; i++)
-        write_stage(&json, &result->stages[i]);
+        write_stage(&json, report, &result->stages[i]);
     wg__json_close(&json);
     write_saving(&json, report);
     write_devices(&json, report);

@@ -50,7 +50,8 @@ static void write_facts(struct wg_page *page, const struct wg_train_report *repo
     wg__page_facts(page, facts, count);
 }
 
-static void write_table(struct wg_page *page, const struct wg_train_stage *stage)
+static void write_table(struct wg_page *page, const struct wg_train_report *report,
+                        const struct wg_train_stage *stage)
 {
     const struct wg_table_column columns[] = {
         {wg_knob_key(stage->settings.knob), WG_ALIGN_RIGHT},
@@ -66,7 +67,7 @@ static void write_table(struct wg_page *page, const struct wg_train_stage *stage
     for (size_t i = 0; i < stage->point_count; i++) {
         struct wg_train_row row;
         char value[WG_QUANTITY_TEXT_SIZE];
-        wg__train_row(stage, i, &row);
+        wg__train_row(report, stage, i, &row);
         wg__knob_text(value, stage->settings.knob, row.value);
         wg__table_cell(&table, "%s", value);
         if (row.is_best)
@@ -82,12 +83,13 @@ static void write_table(struct wg_page *page, const struct wg_train_stage *stage
     wg__table_fini(&table);
 }
 
-static void write_curve(struct wg_page *page, const struct wg_train_stage *stage)
+static void write_curve(struct wg_page *page, const struct wg_train_report *report,
+                        const struct wg_train_stage *stage)
 {
     double x[WG_TRAIN_SETTINGS_MAX], energy[WG_TRAIN_SETTINGS_MAX], speed[WG_TRAIN_SETTINGS_MAX];
     for (size_t i = 0; i < stage->point_count; i++) {
         struct wg_train_row row;
-        wg__train_row(stage, i, &row);
+        wg__train_row(report, stage, i, &row);
         x[i] = shown(stage->settings.knob, row.value);
         energy[i] = row.step_j;
         speed[i] = row.point->throughput;
@@ -183,8 +185,8 @@ void wg__train_page(const struct wg_train_report *report, struct wg_buffer *out)
         if (result->stages[i].point_count == 0)
             continue;
         wg__page_heading(&page, wg_knob_key(result->stages[i].settings.knob));
-        write_table(&page, &result->stages[i]);
-        write_curve(&page, &result->stages[i]);
+        write_table(&page, report, &result->stages[i]);
+        write_curve(&page, report, &result->stages[i]);
     }
     wg__page_end(&page, NULL);
     out->failed |= command.failed;

@@ -29,10 +29,12 @@ struct wg_train_row {
     double step_j;       /* energy of a step */
     double energy_ratio; /* of a step, over the largest setting's; NAN: that was not measured */
     double speed_ratio;
+    double cost_ratio; /* of the objective */
     bool is_best;
 };
 /* Row `i` of a stage's profile. */
-void wg__train_row(const struct wg_train_stage *stage, size_t i, struct wg_train_row *out);
+void wg__train_row(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                   size_t i, struct wg_train_row *out);
 
 void wg__train_text(const struct wg_train_report *report, bool with_color, struct wg_buffer *out);
 void wg__train_json(const struct wg_train_report *report, struct wg_buffer *out);

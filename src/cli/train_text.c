@@ -10,7 +10,16 @@
 #include "cli/table.h"
 #include "cli/train_report.h"
 
-void wg__train_row(const struct wg_train_stage *stage, size_t i, struct wg_train_row *out)
+/* What a step costs by the objective. */
+static double step_cost(const struct wg_train_report *report, const struct wg_train_point *point)
+{
+    struct wg_objective objective = report->request->objective;
+    objective.max_power_w = report->result->max_power_w;
+    return wg__objective_cost_per_s(&objective, point->power_w) / point->throughput;
+}
+
+void wg__train_row(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                   size_t i, struct wg_train_row *out)
 {
     const struct wg_train_settings *settings = &stage->settings;
     const struct wg_train_point *point = &stage->points[i];
@@ -18,7 +27,8 @@ void wg__train_row(const struct wg_train_stage *stage, size_t i, struct wg_train
                                  .value = point->setting,
                                  .step_j = point->power_w / point->throughput,
                                  .energy_ratio = NAN,
-                                 .speed_ratio = NAN};
+                                 .speed_ratio = NAN,
+                                 .cost_ratio = NAN};
     if (stage->best < settings->count)
         out->is_best = settings->setting[stage->best] == point->setting;
     for (size_t k = 0; k < stage->point_count; k++) {
@@ -28,6 +38,7 @@ void wg__train_row(const struct wg_train_stage *stage, size_t i, struct wg_train
             continue;
         out->energy_ratio = out->step_j / (largest->power_w / largest->throughput);
         out->speed_ratio = point->throughput / largest->throughput;
+        out->cost_ratio = step_cost(report, point) / step_cost(report, largest);
     }
 }
 
@@ -39,8 +50,8 @@ static void ratio_cell(struct wg_table *table, double ratio)
         wg__table_cell(table, "%+.1f %%", 100 * (ratio - 1));
 }
 
-static void write_profile(const struct wg_train_stage *stage, bool with_color,
-                          struct wg_buffer *out)
+static void write_profile(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                          bool with_color, struct wg_buffer *out)
 {
     const struct wg_table_column columns[] = {
         {wg_knob_key(stage->settings.knob), WG_ALIGN_RIGHT},
@@ -49,6 +60,7 @@ static void write_profile(const struct wg_train_stage *stage, bool with_color,
         {"J/step", WG_ALIGN_RIGHT},
         {"energy", WG_ALIGN_RIGHT},
         {"speed", WG_ALIGN_RIGHT},
+        {"cost", WG_ALIGN_RIGHT},
         {"measured", WG_ALIGN_RIGHT},
         {"settled in", WG_ALIGN_RIGHT},
         {"", WG_ALIGN_LEFT},
@@ -58,7 +70,7 @@ static void write_profile(const struct wg_train_stage *stage, bool with_color,
     for (size_t i = 0; i < stage->point_count; i++) {
         struct wg_train_row row;
         char value[WG_QUANTITY_TEXT_SIZE];
-        wg__train_row(stage, i, &row);
+        wg__train_row(report, stage, i, &row);
         wg__knob_text(value, stage->settings.knob, row.value);
         wg__table_cell(&table, "%s", value);
         if (row.is_best)
@@ -68,6 +80,7 @@ static void write_profile(const struct wg_train_stage *stage, bool with_color,
         wg__table_cell(&table, "%.4g", row.step_j);
         ratio_cell(&table, row.energy_ratio);
         ratio_cell(&table, row.speed_ratio);
+        ratio_cell(&table, row.cost_ratio);
         wg__table_cell(&table, "%.1f s", row.point->measured_s);
         if (isnan(row.point->settle_s))
             wg__table_cell(&table, "%s", "");
@@ -141,11 +154,11 @@ static void write_saving(const struct wg_train_report *report, struct wg_buffer 
 void wg__train_text(const struct wg_train_report *report, bool with_color, struct wg_buffer *out)
 {
     const struct wg_train_result *result = report->result;
-    wg__buffer_puts(out, "\n");
+    wg__buffer_printf(out, "\nobjective %s\n\n", report->objective);
     for (size_t i = 0; i < result->stage_count; i++) {
         if (result->stages[i].point_count == 0)
             continue;
-        write_profile(&result->stages[i], with_color, out);
+        write_profile(report, &result->stages[i], with_color, out);
         wg__buffer_puts(out, "\n");
     }
     wg__buffer_printf(out, "time      %.1f s\n", result->time_s);

@@ -6,6 +6,7 @@
 
 The jobs are wattgov-vload (a measured one, by its own steps), shell scripts that append lines, and small programs.
 """
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import unittest
 import vgpu_case
 from vgpu_case import DEADLINE_S, tool, wait_for
 
-# cifar100 on the V100 at its default batch size: of all limits 125 W costs least, at eta 0.5 and 1.
+# cifar100 on the V100 at its default batch size: at cost:0.5, 175 W costs least, 200 W 0.8 % more.
 JOB = ("cifar100", "--gpu", "V100", "--steps-per-epoch", "100", "--print-every", "1000")
 QUICK = ("--profile", "warmup=300ms,measure=700ms")
 
@@ -44,11 +45,11 @@ class Case(vgpu_case.Case):
     def train_in_background(self, *arguments, **kwargs):
         kwargs.setdefault("env", self.machine)
         process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   **kwargs)
+                                   start_new_session=True, **kwargs)
 
         def stop():
-            if process.poll() is None:
-                process.kill()
+            with contextlib.suppress(ProcessLookupError):  # the command outlives a killed governor
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         self.stack.callback(stop)
         return process
@@ -80,12 +81,11 @@ class Governing(Case):
         self.assertEqual(report["epochs"], 4)
         stage, = report["stages"]
         self.assertEqual((stage["knob"], stage["settings"][0], stage["settings"][-1]), ("power_limit", 100, 250))
-        # Of the trace: 125 W costs 0.2 % less than 150 W.
-        self.assertIn(stage["best"], (125, 150))
+        self.assertIn(stage["best"], (175, 200))
         self.assertEqual(report["not_restored"], 0)
         self.assertGreater(report["saving"]["energy_share"], 0.1)
         self.assertGreaterEqual(len(stage["profile"]), 3)
-        self.assertRegex(done.stderr, r"holding power_limit 1(25|50)(\.0)? W")
+        self.assertRegex(done.stderr, r"holding power_limit (175|200) W")
         self.expect_nothing_left()
         with open(self.path("r.html"), encoding="utf-8") as file:
             self.assertIn("<svg", file.read())
@@ -163,7 +163,7 @@ class Ends(Case):
 
     def test_a_command_that_is_killed_leaves_nothing(self):
         process = self.start_job()
-        job = subprocess.run(["pgrep", "-P", str(process.pid), "-f", "vload"], stdout=subprocess.PIPE, text=True,
+        job = subprocess.run(["pgrep", "-P", str(process.pid), "-x", "wattgov-vload"], stdout=subprocess.PIPE, text=True,
                              check=True).stdout.split()
         os.kill(int(job[0]), signal.SIGKILL)
         _, err = process.communicate(timeout=DEADLINE_S)
@@ -176,7 +176,6 @@ class Ends(Case):
         process.kill()
         process.wait()
         self.wait_for_limit(lambda limit: limit == 250, "the original limit")
-        subprocess.run(["pkill", "-f", "wattgov-vload cifar100"], check=False)
 
     def test_a_killed_guard_is_replaced(self):
         process = self.start_job()
@@ -188,7 +187,6 @@ class Ends(Case):
         process.kill()
         process.wait()
         self.wait_for_limit(lambda limit: limit == 250, "the original limit")
-        subprocess.run(["pkill", "-f", "wattgov-vload cifar100"], check=False)
 
     def is_guard_of(self, pid):
         try:
