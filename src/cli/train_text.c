@@ -86,7 +86,10 @@ static void write_profile(const struct wg_train_report *report, const struct wg_
             wg__table_cell(&table, "%s", "");
         else
             wg__table_cell(&table, "%.2f s", row.point->settle_s);
-        wg__table_cell(&table, "%s", row.is_best ? "held" : "");
+        wg__table_cell(&table, "%s",
+                       !row.is_best                ? ""
+                       : isfinite(stage->search_s) ? "held"
+                                                   : "best so far");
     }
     wg__table_write(&table, with_color, out);
     out->failed |= table.failed;

@@ -36,36 +36,35 @@ static double relative_variance(const struct wg_train_point *point)
     return power * power + speed * speed;
 }
 
-static void add_stage(const struct wg_train_stage *stage, struct wg_train_saving *sum,
-                      double *slower_s, double *error_j)
+/* Adds what the steps of a stage have saved beside `yardstick`, the largest setting of the first
+ * knob: where a second knob moves, the first stands at its best already. */
+static void add_stage(const struct wg_train_stage *stage, const struct wg_train_point *yardstick,
+                      struct wg_train_saving *sum, double *slower_s, double *error_j)
 {
-    const size_t count = stage->settings.count;
-    if (count == 0 || stage->best >= count)
-        return;
-    const struct wg_train_point *largest = point_of(stage, count - 1);
-    const struct wg_train_point *best = point_of(stage, stage->best);
-    if (largest == NULL || best == NULL)
-        return;
-    sum->is_known = true;
-    for (size_t i = 0; i + 1 < count; i++) {
+    for (size_t i = 0; i < stage->settings.count; i++) {
         const struct wg_train_point *point = point_of(stage, i);
-        if (point == NULL)
+        if (point == NULL || point == yardstick)
             continue;
-        sum->energy_j += stage->steps_at[i] * (step_cost_j(largest) - step_cost_j(point));
-        *slower_s += stage->steps_at[i] * (1 / point->throughput - 1 / largest->throughput);
+        sum->energy_j += stage->steps_at[i] * (step_cost_j(yardstick) - step_cost_j(point));
+        *slower_s += stage->steps_at[i] * (1 / point->throughput - 1 / yardstick->throughput);
+        if (i == stage->best)
+            *error_j += two_sided_95 * stage->steps_at[i] * step_cost_j(yardstick) *
+                        sqrt(relative_variance(yardstick) + relative_variance(point));
     }
-    if (best != largest)
-        *error_j += two_sided_95 * stage->steps_at[stage->best] * step_cost_j(largest) *
-                    sqrt(relative_variance(largest) + relative_variance(best));
 }
 
 void wg__train_saving(const struct wg_train_result *result, struct wg_train_saving *out)
 {
+    const struct wg_train_stage *first = &result->stages[0];
     double slower_s = 0;
     double error_j = 0;
     *out = (struct wg_train_saving){0};
-    for (size_t i = 0; i < result->stage_count; i++)
-        add_stage(&result->stages[i], out, &slower_s, &error_j);
+    const size_t count = result->stage_count > 0 ? first->settings.count : 0;
+    const struct wg_train_point *yardstick = count > 0 ? point_of(first, count - 1) : NULL;
+    out->is_known =
+        yardstick != NULL && first->best < count && point_of(first, first->best) != NULL;
+    for (size_t i = 0; i < result->stage_count && out->is_known; i++)
+        add_stage(&result->stages[i], yardstick, out, &slower_s, &error_j);
     const double would_be_j = result->total.energy_j + out->energy_j;
     const double would_be_s = result->time_s - slower_s;
     if (!out->is_known || !isfinite(would_be_j) || would_be_j <= 0 || would_be_s <= 0) {

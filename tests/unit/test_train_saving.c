@@ -58,6 +58,26 @@ static void holding_the_largest_saves_exactly_nothing(void **state)
     check_close_abs(saving.share_error, 0, 0, 1e-12);
 }
 
+static void a_second_knob_is_measured_by_the_first_ones_yardstick(void **state)
+{
+    (void)state;
+    struct wg_train_result result = one_stage();
+    struct wg_train_saving saving;
+    struct wg_train_stage *second = &result.stages[1];
+    result.stage_count = 2;
+    second->settings = (struct wg_train_settings){
+        .knob = WG_KNOB_GPU_CLOCK, .count = 2, .gpu_count = 1, .setting = {1e9, 2e9}};
+    second->best = 1; /* unhindered: the limit does it all */
+    second->point_count = 1;
+    second->points[0] = (struct wg_train_point){
+        .setting = 2e9, .power_w = 60, .throughput = 0.8, .measurements = 1};
+    second->steps_at[1] = 40;
+    result.total.energy_j += 40 * 75;
+    wg__train_saving(&result, &saving);
+    check_close(saving.energy_j, (96 + 40) * 25.0, 1e-12);
+    check_close(saving.energy_share, (96 + 40) * 25.0 / 15100, 1e-12);
+}
+
 static void says_nothing_without_both_measurements(void **state)
 {
     (void)state;
@@ -83,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compares_with_the_largest_setting),
         cmocka_unit_test(holding_the_largest_saves_exactly_nothing),
+        cmocka_unit_test(a_second_knob_is_measured_by_the_first_ones_yardstick),
         cmocka_unit_test(says_nothing_without_both_measurements),
     };
     return run_tests(tests);
