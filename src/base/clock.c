@@ -23,6 +23,11 @@ uint64_t wg__clock_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+double wg__clock_wall_s(void)
+{
+    return (double)read_ns(CLOCK_REALTIME) / 1e9;
+}
+
 void wg__clock_offsets(int64_t *sleep_ns_out, int64_t *wall_ns_out)
 {
     const uint64_t monotonic_ns = read_ns(CLOCK_MONOTONIC);

@@ -12,6 +12,9 @@
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t wg__clock_ns(void);
 
+/* Seconds since 1970, by the wall clock: for what outlives the machine's boot. */
+double wg__clock_wall_s(void);
+
 /* The other clocks beside it: how long the machine has slept since it started (CLOCK_BOOTTIME less
  * CLOCK_MONOTONIC), and where the wall clock stands (CLOCK_REALTIME less CLOCK_BOOTTIME: it jumps
  * when somebody sets the date). */

@@ -5,10 +5,10 @@
 #include "cli/train_cache.h"
 
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "live/profile_cache.h"
 
 static const double patience_s = 2; /* for a store that others keep locked */
@@ -68,12 +68,10 @@ enum wg_code wg__train_cache_put(const struct wg_train_cache_opts *opts,
     struct wg_buffer owner;
     struct wg_store_profile_key key;
     struct wg_store *store = NULL;
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    const double now_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
     enum wg_code code = open_store(opts, stage->settings.knob, &owner, &key, &store, err);
     if (code == WG_OK)
-        code = wg__store_profile_put(store, &key, now_s, stage->points, stage->point_count, err);
+        code = wg__store_profile_put(store, &key, wg__clock_wall_s(), stage->points,
+                                     stage->point_count, err);
     wg__store_close(store);
     wg__buffer_fini(&owner);
     return code;

@@ -101,7 +101,7 @@ int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_
 
 /* The words of posix_spawn for a child as a shell would start it. */
 static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *signals,
-                      const struct wg_child_output *output)
+                      const struct wg_child_setup *setup, char *const *environment)
 {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
@@ -120,12 +120,12 @@ static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *s
     (void)posix_spawnattr_setsigdefault(&attributes, &defaults);
     (void)posix_spawnattr_setsigmask(&attributes, &signals->before);
     code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    if (code == 0 && output != NULL && output->out >= 0)
-        code = posix_spawn_file_actions_adddup2(&actions, output->out, STDOUT_FILENO);
-    if (code == 0 && output != NULL && output->err >= 0)
-        code = posix_spawn_file_actions_adddup2(&actions, output->err, STDERR_FILENO);
+    if (code == 0 && setup != NULL && setup->out >= 0)
+        code = posix_spawn_file_actions_adddup2(&actions, setup->out, STDOUT_FILENO);
+    if (code == 0 && setup != NULL && setup->err >= 0)
+        code = posix_spawn_file_actions_adddup2(&actions, setup->err, STDERR_FILENO);
     if (code == 0)
-        code = posix_spawnp(pid, words[0], &actions, &attributes, words, environ);
+        code = posix_spawnp(pid, words[0], &actions, &attributes, words, environment);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attributes);
     return code;
@@ -155,7 +155,7 @@ static bool find_program(const char *name, char out[static PATH_MAX])
 
 /* Starts the script words[0], which names no interpreter: /bin/sh SCRIPT ARG... */
 static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals *signals,
-                        const struct wg_child_output *output)
+                        const struct wg_child_setup *setup, char *const *environment)
 {
     char shell[] = "/bin/sh";
     char script[PATH_MAX];
@@ -171,24 +171,64 @@ static int spawn_script(pid_t *pid, char *const *words, const struct wg_signals 
     with_shell[1] = script;
     for (size_t i = 1; i < count; i++)
         with_shell[i + 1] = words[i];
-    const int code = spawn_with(pid, with_shell, signals, output);
+    const int code = spawn_with(pid, with_shell, signals, setup, environment);
     wg__free(with_shell);
     return code;
 }
 
-static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signals,
-                 const struct wg_child_output *output)
+/* Whether `entry`, "NAME=VALUE", has the name of one in `others`. */
+static bool is_replaced(const char *entry, const char *const *others)
 {
-    const int code = spawn_with(pid, words, signals, output);
-    return code == ENOEXEC ? spawn_script(pid, words, signals, output) : code;
+    const size_t length = strcspn(entry, "=");
+    for (; *others != NULL; others++)
+        if (strncmp(entry, *others, length) == 0 && (*others)[length] == '=')
+            return true;
+    return false;
+}
+
+/* Ours, with what the command has of its own instead: the environment itself cannot be changed
+ * while other threads may read it. Returns NULL when memory has run out. */
+static char **make_environment(const char *const *own)
+{
+    size_t count = 0, own_count = 0, kept = 0;
+    while (environ != NULL && environ[count] != NULL)
+        count++;
+    while (own[own_count] != NULL)
+        own_count++;
+    char **made = wg__alloc_zeroed(count + own_count + 1, sizeof *made);
+    if (made == NULL)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (!is_replaced(environ[i], own))
+            made[kept++] = environ[i];
+    /* posix_spawn takes it as main gets it, and changes nothing. */
+    memcpy(&made[kept], own, own_count * sizeof *own);
+    return made;
+}
+
+static int spawn(pid_t *pid, char *const *words, const struct wg_signals *signals,
+                 const struct wg_child_setup *setup)
+{
+    char **made = NULL;
+    if (setup != NULL && setup->environment != NULL) {
+        made = make_environment(setup->environment);
+        if (made == NULL)
+            return ENOMEM;
+    }
+    char *const *environment = made != NULL ? made : environ;
+    int code = spawn_with(pid, words, signals, setup, environment);
+    if (code == ENOEXEC)
+        code = spawn_script(pid, words, signals, setup, environment);
+    wg__free(made);
+    return code;
 }
 
 enum wg_code wg__child_start(struct wg_child *child, char *const *words,
-                             const struct wg_signals *signals, const struct wg_child_output *output,
+                             const struct wg_signals *signals, const struct wg_child_setup *setup,
                              struct wg_error *err)
 {
     *child = (struct wg_child){0};
-    const int code = spawn(&child->pid, words, signals, output);
+    const int code = spawn(&child->pid, words, signals, setup);
     if (code == 0)
         return WG_OK;
     child->has_ended = true;

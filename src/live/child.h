@@ -67,17 +67,19 @@ struct wg_child {
     uint64_t peak_memory_bytes; /* the largest resident set of it or of one it waited for */
 };
 
-/* What the command writes to, where it is not what we write to. */
-struct wg_child_output {
+/* Where the command differs from us. */
+struct wg_child_setup {
     int out; /* its standard output; -1: ours */
     int err;
+    const char *const
+        *environment; /* "NAME=VALUE", ended by NULL: beside or instead of ours; NULL: none */
 };
 
 /* Starts words[0], looked for in PATH, with the mask of before and SIGPIPE and SIGXFSZ as usual. A
  * file that the kernel can't run is a script of /bin/sh, as for a shell and execvp(3). When that
- * fails, `child->status` is 126 or 127 and `child->has_ended`. `output` NULL: ours. */
+ * fails, `child->status` is 126 or 127 and `child->has_ended`. `setup` NULL: as we are. */
 enum wg_code wg__child_start(struct wg_child *child, char *const *words,
-                             const struct wg_signals *signals, const struct wg_child_output *output,
+                             const struct wg_signals *signals, const struct wg_child_setup *setup,
                              struct wg_error *err);
 
 /* Looks whether it has ended, without waiting; on SIGCHLD. */

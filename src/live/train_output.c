@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -45,7 +44,7 @@ static enum wg_code open_pipe(int *ours, int *theirs, struct wg_error *err)
 enum wg_code wg__train_output_open(struct wg_train_output *output, struct wg_error *err)
 {
     *output = (struct wg_train_output){
-        .child = {-1, -1}, .ours = {-1, -1}, .copy = {STDOUT_FILENO, STDERR_FILENO}};
+        .child = {.out = -1, .err = -1}, .ours = {-1, -1}, .copy = {STDOUT_FILENO, STDERR_FILENO}};
     int *const theirs[] = {&output->child.out, &output->child.err};
     for (size_t i = 0; i < 2; i++) {
         const enum wg_code code = isatty(output->copy[i])
@@ -56,7 +55,6 @@ enum wg_code wg__train_output_open(struct wg_train_output *output, struct wg_err
             return code;
         }
     }
-    (void)setenv("PYTHONUNBUFFERED", "1", 0);
     return WG_OK;
 }
 

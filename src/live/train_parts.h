@@ -74,8 +74,8 @@ wg_progress_sink wg__train_take_event;
 
 /* train_output.c: what the job prints goes through us, to be matched. */
 struct wg_train_output {
-    struct wg_child_output child; /* the job's ends */
-    int ours[2];                  /* the other ends; -1: none. Given to the progress by `connect` */
+    struct wg_child_setup child; /* the job's ends */
+    int ours[2];                 /* the other ends; -1: none. Given to the progress by `connect` */
     int copy[2];
 };
 enum wg_code wg__train_output_open(struct wg_train_output *output, struct wg_error *err);

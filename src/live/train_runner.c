@@ -9,6 +9,7 @@
  */
 #include "live/train_runner.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -169,9 +170,6 @@ static enum wg_code open_inputs(struct wg_train_run *run, struct wg_error *err)
     enum wg_code code = wg__progress_open(&run->progress, &opts, err);
     if (code != WG_OK)
         return code;
-    /* Before the meter's threads start: the environment has no lock. */
-    if (setenv("WATTGOV_PROGRESS", wg__progress_path(run->progress), 1) != 0)
-        return wg__fail(err, WG_ENOMEM, "out of memory");
     const unsigned period_ms = sample_period_ms(run);
     const struct wg_meter_opts meter_opts = WG_METER_OPTS(.sample_period_ms = period_ms);
     code = wg_meter_open(&run->meter, run->request->machine, &meter_opts, err);
@@ -186,29 +184,52 @@ static enum wg_code open_inputs(struct wg_train_run *run, struct wg_error *err)
     return WG_OK;
 }
 
+/* What the command is told by its environment. Python keeps the lines back that go to a pipe,
+ * unless it is asked not to. */
+enum { OWN_ENVIRONMENT = 2, ENVIRONMENT_SIZE = 64 };
+
+static enum wg_code spawn_job(struct wg_train_run *run, struct wg_child_setup *setup,
+                              bool reads_output, struct wg_error *err)
+{
+    const struct wg_train_request *request = run->request;
+    const char *environment[OWN_ENVIRONMENT + ENVIRONMENT_SIZE + 1] = {0};
+    char progress[PATH_MAX + 32];
+    size_t count = 0;
+    (void)snprintf(progress, sizeof progress, "WATTGOV_PROGRESS=%s",
+                   wg__progress_path(run->progress));
+    environment[count++] = progress;
+    if (reads_output && getenv("PYTHONUNBUFFERED") == NULL)
+        environment[count++] = "PYTHONUNBUFFERED=1";
+    for (size_t i = 0; request->environment != NULL && request->environment[i] != NULL; i++) {
+        if (i == ENVIRONMENT_SIZE)
+            return wg__fail(err, WG_EINVAL, "more than %d variables for the command",
+                            ENVIRONMENT_SIZE);
+        environment[count++] = request->environment[i];
+    }
+    setup->environment = environment;
+    const enum wg_code code =
+        wg__child_start(&run->result->child, request->words, request->signals, setup, err);
+    setup->environment = NULL;
+    return code;
+}
+
 static enum wg_code start_job(struct wg_train_run *run, struct wg_error *err)
 {
     const struct wg_train_request *request = run->request;
     const bool reads_output = request->progress.step_regex != NULL ||
                               request->progress.epoch_regex != NULL ||
                               request->progress.metric_regex != NULL;
-    struct wg_train_output output;
-    if (reads_output) {
-        const enum wg_code code = wg__train_output_open(&output, err);
-        if (code != WG_OK)
-            return code;
-    }
-    enum wg_code code =
-        wg_window_begin(&run->total, run->meter, "train", request->gpus, request->gpu_count, err);
+    struct wg_train_output output = {.child = {.out = -1, .err = -1}, .ours = {-1, -1}};
+    enum wg_code code = reads_output ? wg__train_output_open(&output, err) : WG_OK;
+    if (code == WG_OK)
+        code = wg_window_begin(&run->total, run->meter, "train", request->gpus, request->gpu_count,
+                               err);
     run->start_ns = wg__clock_ns();
     if (code == WG_OK)
-        code = wg__child_start(&run->result->child, request->words, request->signals,
-                               reads_output ? &output.child : NULL, err);
-    if (reads_output) {
-        if (code == WG_OK)
-            code = wg__train_output_connect(&output, run->progress, err);
-        wg__train_output_close(&output);
-    }
+        code = spawn_job(run, &output.child, reads_output, err);
+    if (code == WG_OK && reads_output)
+        code = wg__train_output_connect(&output, run->progress, err);
+    wg__train_output_close(&output);
     return code;
 }
 
@@ -235,7 +256,6 @@ static void run_close(struct wg_train_run *run, struct wg_train_signal *signal)
     wg_meter_close(run->meter);
     wg__progress_close(run->progress);
     wg__free(signal);
-    (void)unsetenv("WATTGOV_PROGRESS");
 }
 
 enum wg_code wg__train_run(const struct wg_train_request *request, struct wg_train_result *out,

@@ -67,8 +67,9 @@ struct wg_train_request {
     double warmup_s, measure_s;    /* 0: seen by itself */
     bool observe;                  /* set nothing */
     char *const *words;
-    const char *holder;    /* for the journal: "wattgov train: python train.py" */
-    const char *state_dir; /* NULL: the usual one */
+    const char *const *environment; /* "NAME=VALUE", ended by NULL, beside ours; NULL: none */
+    const char *holder;             /* for the journal: "wattgov train: python train.py" */
+    const char *state_dir;          /* NULL: the usual one */
     const char *root;
     struct wg_progress_opts progress;    /* path, is_socket, regular expressions */
     const struct wg_train_point *cached; /* an earlier profile of the first knob; NULL: none */

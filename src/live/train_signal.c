@@ -44,7 +44,7 @@ static void find(const struct wg_train_signal *signal, double begin_s, double en
                  struct wg_period *out)
 {
     *out = (struct wg_period){.period_s = NAN, .error_s = NAN};
-    double *t_s = wg__alloc_zeroed(2 * WG_SIGNAL_SAMPLES, sizeof *t_s);
+    double *t_s = wg__alloc_zeroed((size_t)2 * WG_SIGNAL_SAMPLES, sizeof *t_s);
     if (t_s == NULL)
         return;
     double *power_w = t_s + WG_SIGNAL_SAMPLES;

@@ -19,14 +19,15 @@
 static const uint64_t ns_per_s = 1000000000;
 
 /* Runs the shell's `script` to its end; passes on what comes, or is ours alone. */
-static struct wg_child run_script(const char *script, int signal)
+static struct wg_child run_script_with(const char *script, int signal,
+                                       const struct wg_child_setup *setup)
 {
     struct wg_signals signals;
     struct wg_child child;
     struct wg_error err;
     char *words[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(script), NULL};
     wg__signals_block(&signals, true);
-    if (wg__child_start(&child, words, &signals, NULL, &err) != WG_OK)
+    if (wg__child_start(&child, words, &signals, setup, &err) != WG_OK)
         fail_msg("%s", err.text);
     if (signal != 0)
         wg__child_pass(&child, signal, false);
@@ -41,6 +42,47 @@ static struct wg_child run_script(const char *script, int signal)
     free(words[2]);
     assert_true(child.has_ended);
     return child;
+}
+
+static struct wg_child run_script(const char *script, int signal)
+{
+    return run_script_with(script, signal, NULL);
+}
+
+static void its_own_environment_stands_beside_and_before_ours(void **state)
+{
+    (void)state;
+    const char *const own[] = {"WATTGOV_TEST_A=new", "WATTGOV_TEST_C=1", NULL};
+    const struct wg_child_setup setup = {.out = -1, .err = -1, .environment = own};
+    assert_int_equal(setenv("WATTGOV_TEST_A", "old", 1), 0);
+    assert_int_equal(setenv("WATTGOV_TEST_AB", "kept", 1), 0);
+    const struct wg_child child =
+        run_script_with("test $WATTGOV_TEST_A:$WATTGOV_TEST_AB:$WATTGOV_TEST_C = new:kept:1 && "
+                        "test $(env | grep -c WATTGOV_TEST_A=) = 1",
+                        0, &setup);
+    assert_int_equal(child.status, 0);
+    assert_string_equal(getenv("WATTGOV_TEST_A"), "old");
+    assert_int_equal(unsetenv("WATTGOV_TEST_A"), 0);
+    assert_int_equal(unsetenv("WATTGOV_TEST_AB"), 0);
+}
+
+static void its_output_goes_where_it_should(void **state)
+{
+    (void)state;
+    int out[2], err[2];
+    char text[16] = "";
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(err, O_CLOEXEC), 0);
+    const struct wg_child_setup setup = {.out = out[1], .err = err[1]};
+    assert_int_equal(run_script_with("echo one; echo two >&2", 0, &setup).status, 0);
+    assert_int_equal(read(out[0], text, sizeof text), 4);
+    assert_memory_equal(text, "one\n", 4);
+    assert_int_equal(read(err[0], text, sizeof text), 4);
+    assert_memory_equal(text, "two\n", 4);
+    for (size_t i = 0; i < 2; i++) {
+        (void)close(out[i]);
+        (void)close(err[i]);
+    }
 }
 
 static void the_exit_status_is_that_of_the_command(void **state)
@@ -285,6 +327,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_exit_status_is_that_of_the_command),
+        cmocka_unit_test(its_own_environment_stands_beside_and_before_ours),
+        cmocka_unit_test(its_output_goes_where_it_should),
         cmocka_unit_test(a_signal_that_ends_it_is_128_and_its_number),
         cmocka_unit_test(the_command_sees_no_blocked_or_ignored_signals_of_ours),
         cmocka_unit_test(what_is_not_there_is_127_and_what_cannot_run_126),
