@@ -91,7 +91,7 @@ def govern(folder, gpu, name, job, mode, seconds, extra=()):
             try:
                 process.wait(seconds)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGINT)
+                os.killpg(process.pid, signal.SIGTERM)  # a background job may ignore SIGINT
                 process.wait(60)
     with open(tag + ".out", encoding="utf-8") as file:
         text = file.read()
