@@ -51,9 +51,9 @@ class Training(Binding):
         self.assertGreater(busy_s, EPOCHS * STEPS * 0.0099)
         with open(path, encoding="utf-8") as file:
             gpus = [one for one in json.load(file)["repeats"][0]["devices"] if one["id"].startswith("GPU-")]
-        # A V100 draws 33 W idle and 300 W at full load; it is idle while torch is imported.
-        self.assertGreater(gpus[0]["energy_j"], 0.8 * 300 * busy_s)
-        self.assertLess(gpus[0]["energy_j"], 300 * busy_s + 33 * gpus[0]["time_s"] + 15)
+        # A V100 draws 33 W idle and its limit, 250 W, at full load; it is idle while torch is imported.
+        self.assertGreater(gpus[0]["energy_j"], 0.9 * 250 * busy_s)
+        self.assertLess(gpus[0]["energy_j"], 250 * busy_s + 33 * gpus[0]["time_s"] + 15)
 
         told = self.governor.told()
         self.assertEqual(told[:2], ["step 0", "batch_size 32"])

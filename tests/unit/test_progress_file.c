@@ -5,8 +5,11 @@
 #include "live/progress_file.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "support/check.h"
@@ -341,6 +344,47 @@ static void without_memory_or_descriptors_it_fails_and_leaves_nothing(void **sta
     (void)close(next);
 }
 
+/* In a user namespace of its own, where there is no inotify: 0 fine, 77 no such namespace. */
+static int read_without_inotify(void)
+{
+    if (unshare(CLONE_NEWUSER) != 0)
+        return 77;
+    const int limit = open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC);
+    if (limit < 0 || write(limit, "0", 1) != 1 || inotify_init1(IN_CLOEXEC) >= 0)
+        return 77;
+    struct progress_events events;
+    struct wg_error err;
+    if (progress_events_try(&events, (struct wg_progress_opts){0}, &err) != WG_OK)
+        return 1;
+    progress_say(&events, "step 1\n");
+    (void)wg__progress_pump(events.progress);
+    progress_say(&events, "step 2\n");
+    const uint64_t deadline_ns = wg__clock_ns() + 20000000000U;
+    while (events.count < 2 && wg__clock_ns() < deadline_ns) {
+        struct pollfd ready = {.fd = wg__progress_fd(events.progress), .events = POLLIN};
+        if (poll(&ready, 1, 20000) != 1)
+            return 2;
+        (void)wg__progress_pump(events.progress);
+    }
+    const bool is_right = strcmp(events.text.data, "step 1@0;step 2@0;") == 0;
+    progress_events_fini(&events);
+    return is_right ? 0 : 3;
+}
+
+static void without_inotify_it_looks_by_the_clock(void **state)
+{
+    (void)state;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(read_without_inotify());
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +402,7 @@ int main(void)
         cmocka_unit_test(far_behind_only_the_end_is_read),
         cmocka_unit_test(a_flood_is_read_in_parts),
         cmocka_unit_test(a_path_that_will_not_do_is_refused_by_name),
+        cmocka_unit_test(without_inotify_it_looks_by_the_clock),
         cmocka_unit_test(without_memory_or_descriptors_it_fails_and_leaves_nothing),
     };
     return run_tests(tests);
