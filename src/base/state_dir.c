@@ -24,7 +24,8 @@ static enum wg_code put(const char *folder, const char *rest, char *out, size_t 
         return wg__fail(err, WG_EINVAL, "the state directory '%s%s' is too long: at most %zu bytes",
                         folder, rest, size - 1);
     memcpy(out, folder, first);
-    memcpy(out + first, rest, second + 1);
+    memcpy(out + first, rest, second);
+    out[first + second] = '\0';
     return WG_OK;
 }
 
@@ -75,7 +76,7 @@ static enum wg_code make_one(const char *path, struct wg_error *err)
 
 enum wg_code wg__state_dir_make(const char *path, struct wg_error *err)
 {
-    char part[WG_STATE_DIR_MAX];
+    char part[WG_STATE_DIR_MAX] = "";
     const enum wg_code fits = put(path, "", part, sizeof part, err);
     if (fits != WG_OK)
         return fits;

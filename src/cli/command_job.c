@@ -297,9 +297,9 @@ static enum wg_code write_list(struct wg_store *store, bool as_json, struct wg_b
     };
     struct wg_table table;
     struct wg_json json;
-    struct listing listing = {.table = as_json ? NULL : &table, .json = &json};
     wg__table_init(&table, columns, sizeof columns / sizeof columns[0]);
     wg__json_init(&json, out);
+    struct listing listing = {.table = as_json ? NULL : &table, .json = &json};
     if (as_json) {
         wg__json_object(&json);
         wg__json_member_string(&json, "schema", "wattgov.job.list/1");

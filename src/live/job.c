@@ -109,7 +109,7 @@ static enum wg_code take_back(struct wg_store *store, int64_t job, double now_s,
             continue;
         bool wants_retry;
         code = store->ops->run_take_back(store, open[i].id, now_s, err);
-        if (code == WG_OK && !open[i].is_survey)
+        if (code == WG_OK)
             code = note_retry(store, job, open[i].recurrence, &wants_retry, err);
         taken++;
     }
@@ -352,8 +352,8 @@ static enum wg_code tell_epoch(struct wg_store *store, const char *name, int64_t
                                double metric, double now_s, enum wg_job_answer *out,
                                struct wg_error *err)
 {
-    struct wg_store_job job;
-    struct wg_store_run run;
+    struct wg_store_job job = {0};
+    struct wg_store_run run = {0};
     struct wg_job_policy *decider = NULL;
     enum wg_code code = find_run(store, name, id, &job, &run, err);
     if (code == WG_OK)
@@ -398,8 +398,8 @@ enum wg_code wg__job_epoch(struct wg_store *store, const char *name, int64_t id,
 enum wg_code wg__job_heartbeat(struct wg_store *store, const char *name, int64_t id, double now_s,
                                struct wg_error *err)
 {
-    struct wg_store_job job;
-    struct wg_store_run run;
+    struct wg_store_job job = {0};
+    struct wg_store_run run = {0};
     enum wg_code code = store->ops->begin(store, true, err);
     if (code != WG_OK)
         return code;
@@ -412,8 +412,8 @@ enum wg_code wg__job_heartbeat(struct wg_store *store, const char *name, int64_t
 enum wg_code wg__job_profile(struct wg_store *store, const char *name, int64_t id,
                              const struct wg_job_costs *costs, double now_s, struct wg_error *err)
 {
-    struct wg_store_job job;
-    struct wg_store_run run;
+    struct wg_store_job job = {0};
+    struct wg_store_run run = {0};
     if (!(costs->epoch_j > 0) || !(costs->epoch_max_limit_j > 0) || !(costs->first_epoch_j > 0) ||
         !isfinite(costs->epoch_j + costs->epoch_max_limit_j + costs->first_epoch_j))
         return wg__fail(err, WG_EINVAL, "run %lld: a profile's costs must be above 0",
@@ -464,8 +464,8 @@ static enum wg_code end_run(struct wg_store *store, const char *name,
                             const struct wg_job_report *report, struct wg_job_receipt *out,
                             struct wg_error *err)
 {
-    struct wg_store_job job;
-    struct wg_store_run run;
+    struct wg_store_job job = {0};
+    struct wg_store_run run = {0};
     enum wg_code code = find_run(store, name, report->run, &job, &run, err);
     if (code != WG_OK)
         return code;
@@ -499,10 +499,11 @@ static enum wg_code end_run(struct wg_store *store, const char *name,
         run.metric = report->metric;
     out->cost_j = run.cost_j;
     code = store->ops->run_end(store, &run, err);
-    if (code != WG_OK || run.is_survey)
+    if (code != WG_OK)
         return code;
-    if (run.state == WG_RUN_REACHED)
+    if (run.state == WG_RUN_REACHED && !run.is_survey)
         return store->ops->retry_remove(store, job.id, run.recurrence, err);
+    /* After a survey the recurrence's run is still to come. */
     return note_retry(store, job.id, run.recurrence, &out->wants_retry, err);
 }
 

@@ -183,7 +183,8 @@ static bool take_fact(void *context, const struct wg_store_fact *fact,
                        policy->job->name, (unsigned long long)fact->number);
         return false;
     }
-    if (wg__job_policy_of(policy, run->gpu_model, run->gpu_count, &gpu, &policy->err) != WG_OK)
+    if (wg__job_policy_of(policy, run->gpu_model, run->gpu_count, &gpu, &policy->err) != WG_OK ||
+        gpu == NULL)
         return false;
     apply(policy, gpu, arm, fact, run);
     return true;
@@ -309,18 +310,18 @@ enum wg_code wg__job_policy_open(struct wg_job_policy **out, struct wg_store *st
                                  const struct wg_store_job *job, bool ignores_snapshot,
                                  struct wg_error *err)
 {
+    const struct wg_batch_policy_ops *ops = wg__job_policy_ops(job->policy);
+    if (ops == NULL)
+        return wg__fail(err, WG_EDATA, "job '%s' names a policy '%s', which this wattgov lacks",
+                        job->name, job->policy);
     struct wg_job_policy *policy = wg__alloc_zeroed(1, sizeof *policy);
     if (policy == NULL)
         return wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
     policy->job = job;
+    policy->ops = ops;
     policy->may_continue = true;
-    policy->ops = wg__job_policy_ops(job->policy);
     char version[64];
-    enum wg_code code =
-        policy->ops == NULL
-            ? wg__fail(err, WG_EDATA, "job '%s' names a policy '%s', which this wattgov lacks",
-                       job->name, job->policy)
-            : describe(job, &policy->batch_job, err);
+    enum wg_code code = describe(job, &policy->batch_job, err);
     if (code == WG_OK && !ignores_snapshot) {
         version_of(policy, version, sizeof version);
         code = store->ops->snapshot_get(store, job->id, version, take_snapshot, policy, err);

@@ -5,7 +5,7 @@
  */
 #include "live/profile_cache.h"
 
-_Static_assert((int)WG_STORE_POINTS_MAX == (int)WG_POWER_LIMITS_MAX,
+_Static_assert(sizeof(char[WG_STORE_POINTS_MAX]) == sizeof(char[WG_POWER_LIMITS_MAX]),
                "a profile must fit into the store");
 
 enum wg_code wg__store_profile_get(struct wg_store *store, const struct wg_store_profile_key *key,

@@ -151,55 +151,55 @@ enum wg_code wg__sqlite_connect(struct wg_sqlite **out, const struct wg_store_op
                                 struct wg_error *err);
 
 /* The functions behind the ops. */
-enum wg_code wg__sqlite_job_add(struct wg_store *store, struct wg_store_job *job,
+enum wg_code wg__sqlite_job_add(struct wg_store *base, struct wg_store_job *job,
                                 struct wg_error *err);
-enum wg_code wg__sqlite_job_get(struct wg_store *store, const char *name, struct wg_store_job *out,
+enum wg_code wg__sqlite_job_get(struct wg_store *base, const char *name, struct wg_store_job *out,
                                 struct wg_error *err);
-enum wg_code wg__sqlite_job_each(struct wg_store *store, wg_store_job_fn *each, void *context,
+enum wg_code wg__sqlite_job_each(struct wg_store *base, wg_store_job_fn *each, void *context,
                                  struct wg_error *err);
-enum wg_code wg__sqlite_job_remove(struct wg_store *store, int64_t job, struct wg_error *err);
-enum wg_code wg__sqlite_retry_add(struct wg_store *store, int64_t job, uint64_t recurrence,
+enum wg_code wg__sqlite_job_remove(struct wg_store *base, int64_t job, struct wg_error *err);
+enum wg_code wg__sqlite_retry_add(struct wg_store *base, int64_t job, uint64_t recurrence,
                                   struct wg_error *err);
-enum wg_code wg__sqlite_retry_remove(struct wg_store *store, int64_t job, uint64_t recurrence,
+enum wg_code wg__sqlite_retry_remove(struct wg_store *base, int64_t job, uint64_t recurrence,
                                      struct wg_error *err);
-enum wg_code wg__sqlite_retry_find(struct wg_store *store, int64_t job, bool *has_out,
+enum wg_code wg__sqlite_retry_find(struct wg_store *base, int64_t job, bool *has_out,
                                    uint64_t *recurrence_out, struct wg_error *err);
-enum wg_code wg__sqlite_snapshot_put(struct wg_store *store, int64_t job, uint64_t number,
+enum wg_code wg__sqlite_snapshot_put(struct wg_store *base, int64_t job, uint64_t number,
                                      const char *version, const void *bytes, size_t length,
                                      struct wg_error *err);
-enum wg_code wg__sqlite_snapshot_get(struct wg_store *store, int64_t job, const char *version,
+enum wg_code wg__sqlite_snapshot_get(struct wg_store *base, int64_t job, const char *version,
                                      void (*take)(void *context, uint64_t number, const void *bytes,
                                                   size_t length),
                                      void *context, struct wg_error *err);
-enum wg_code wg__sqlite_run_add(struct wg_store *store, struct wg_store_run *run,
+enum wg_code wg__sqlite_run_add(struct wg_store *base, struct wg_store_run *run,
                                 struct wg_error *err);
-enum wg_code wg__sqlite_run_get(struct wg_store *store, int64_t job, int64_t id,
+enum wg_code wg__sqlite_run_get(struct wg_store *base, int64_t job, int64_t id,
                                 struct wg_store_run *out, struct wg_error *err);
-enum wg_code wg__sqlite_run_open(struct wg_store *store, int64_t job, struct wg_store_run *out,
+enum wg_code wg__sqlite_run_open(struct wg_store *base, int64_t job, struct wg_store_run *out,
                                  size_t capacity, size_t *count_out, struct wg_error *err);
-enum wg_code wg__sqlite_run_each(struct wg_store *store, int64_t job, wg_store_run_fn *each,
+enum wg_code wg__sqlite_run_each(struct wg_store *base, int64_t job, wg_store_run_fn *each,
                                  void *context, struct wg_error *err);
-enum wg_code wg__sqlite_run_extend(struct wg_store *store, int64_t id, double lease_until_s,
+enum wg_code wg__sqlite_run_extend(struct wg_store *base, int64_t id, double lease_until_s,
                                    struct wg_error *err);
-enum wg_code wg__sqlite_run_profile(struct wg_store *store, const struct wg_store_run *run,
+enum wg_code wg__sqlite_run_profile(struct wg_store *base, const struct wg_store_run *run,
                                     struct wg_error *err);
-enum wg_code wg__sqlite_run_epoch(struct wg_store *store, int64_t id, unsigned epoch, double metric,
+enum wg_code wg__sqlite_run_epoch(struct wg_store *base, int64_t id, unsigned epoch, double metric,
                                   struct wg_error *err);
-enum wg_code wg__sqlite_run_end(struct wg_store *store, const struct wg_store_run *run,
+enum wg_code wg__sqlite_run_end(struct wg_store *base, const struct wg_store_run *run,
                                 struct wg_error *err);
-enum wg_code wg__sqlite_run_take_back(struct wg_store *store, int64_t id, double now_s,
+enum wg_code wg__sqlite_run_take_back(struct wg_store *base, int64_t id, double now_s,
                                       struct wg_error *err);
-enum wg_code wg__sqlite_run_revive(struct wg_store *store, int64_t id, double lease_until_s,
+enum wg_code wg__sqlite_run_revive(struct wg_store *base, int64_t id, double lease_until_s,
                                    struct wg_error *err);
-enum wg_code wg__sqlite_recurrence_get(struct wg_store *store, int64_t job, uint64_t recurrence,
+enum wg_code wg__sqlite_recurrence_get(struct wg_store *base, int64_t job, uint64_t recurrence,
                                        unsigned counts_out[WG_RUN_STATE_COUNT],
                                        struct wg_error *err);
-enum wg_code wg__sqlite_fact_each(struct wg_store *store, int64_t job, uint64_t after,
+enum wg_code wg__sqlite_fact_each(struct wg_store *base, int64_t job, uint64_t after,
                                   wg_store_fact_fn *each, void *context, struct wg_error *err);
-enum wg_code wg__sqlite_profile_put(struct wg_store *store, const struct wg_store_profile_key *key,
+enum wg_code wg__sqlite_profile_put(struct wg_store *base, const struct wg_store_profile_key *key,
                                     double now_s, const struct wg_store_point *points, size_t count,
                                     struct wg_error *err);
-enum wg_code wg__sqlite_profile_get(struct wg_store *store, const struct wg_store_profile_key *key,
+enum wg_code wg__sqlite_profile_get(struct wg_store *base, const struct wg_store_profile_key *key,
                                     struct wg_store_point out[WG_STORE_POINTS_MAX],
                                     size_t *count_out, double *when_s_out, struct wg_error *err);
 

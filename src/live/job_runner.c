@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One recurrence of a job, from the question to the report; see job_runner.h.
+ */
+#include "live/job_runner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/number.h"
+#include "optimize/batch_size.h"
+
+enum { CRASHES_DEFAULT = 2, REPORT_TRIES = 3, VARIABLES = 5, NUMBER_MAX = 32 };
+
+struct wg_job_watch {
+    struct wg_store *store;
+    const char *name;
+    const struct wg_job_run_opts *opts;
+    const struct wg_store_job *job;
+    struct wg_store_run run;
+    double next_beat_s;
+    unsigned last_epoch; /* told by the command */
+    double metric;
+    bool has_metric; /* a number was told at least once */
+    bool has_warned; /* that the metric is no number */
+    bool is_silent;  /* the store has failed, and the user knows */
+    enum wg_job_answer answer;
+};
+
+static void say(const struct wg_job_run_opts *opts, const char *line)
+{
+    if (opts->say != NULL)
+        opts->say(opts->context, line);
+}
+
+static double now_s(const struct wg_job_run_opts *opts)
+{
+    return opts->now_s(opts->context);
+}
+
+/* A store that fails now may work again: the run goes on. */
+static void note_trouble(struct wg_job_watch *watch, enum wg_code code, const struct wg_error *err)
+{
+    if (code == WG_OK) {
+        watch->is_silent = false;
+        return;
+    }
+    if (!watch->is_silent)
+        say(watch->opts, err->text);
+    watch->is_silent = true;
+}
+
+enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch, double metric)
+{
+    struct wg_error err;
+    if (watch->run.is_survey)
+        return WG_JOB_CONTINUE;
+    if (!isfinite(metric) && !watch->has_warned) {
+        struct wg_error note;
+        (void)wg__fail(&note, WG_EDATA, "epoch %u: the metric '%s' is not a number", epoch,
+                       watch->job->metric);
+        say(watch->opts, note.text);
+        watch->has_warned = true;
+    }
+    if (epoch > watch->last_epoch)
+        watch->last_epoch = epoch;
+    if (isfinite(metric)) {
+        watch->has_metric = true;
+        watch->metric = metric;
+    }
+    const double told_s = now_s(watch->opts);
+    enum wg_job_answer answer = WG_JOB_CONTINUE;
+    const enum wg_code code =
+        wg__job_epoch(watch->store, watch->name, watch->run.id, epoch,
+                      isfinite(metric) ? metric : (double)NAN, told_s, &answer, &err);
+    note_trouble(watch, code, &err);
+    if (code != WG_OK) { /* what can be said without the store */
+        const bool reached = watch->job->higher_is_better ? metric >= watch->job->target
+                                                          : metric <= watch->job->target;
+        answer = reached                           ? WG_JOB_REACHED
+                 : epoch >= watch->job->max_epochs ? WG_JOB_EXHAUSTED
+                                                   : WG_JOB_CONTINUE;
+    }
+    watch->next_beat_s = told_s + watch->run.lease_s / 4;
+    if (watch->answer == WG_JOB_CONTINUE)
+        watch->answer = answer;
+    return watch->answer;
+}
+
+void wg__job_watch_profile(struct wg_job_watch *watch, const struct wg_job_costs *costs)
+{
+    struct wg_error err;
+    if (watch->run.is_survey)
+        return;
+    note_trouble(
+        watch,
+        wg__job_profile(watch->store, watch->name, watch->run.id, costs, now_s(watch->opts), &err),
+        &err);
+}
+
+void wg__job_watch_tick(struct wg_job_watch *watch)
+{
+    struct wg_error err;
+    const double at_s = now_s(watch->opts);
+    if (at_s < watch->next_beat_s)
+        return;
+    watch->next_beat_s = at_s + watch->run.lease_s / 4;
+    note_trouble(watch, wg__job_heartbeat(watch->store, watch->name, watch->run.id, at_s, &err),
+                 &err);
+}
+
+/* What the placeholders stand for in this run. */
+struct values {
+    char batch_size[NUMBER_MAX], learning_rate[NUMBER_MAX], epochs[NUMBER_MAX], run[NUMBER_MAX];
+};
+
+static void fill_values(const struct wg_job_order *order, struct values *out)
+{
+    (void)snprintf(out->batch_size, sizeof out->batch_size, "%u", order->run.batch_size);
+    (void)snprintf(out->epochs, sizeof out->epochs, "%u", order->job.max_epochs);
+    (void)snprintf(out->run, sizeof out->run, "%lld", (long long)order->run.id);
+    out->learning_rate[0] = '\0';
+    if (!isnan(order->learning_rate))
+        wg__format_double(out->learning_rate, order->learning_rate);
+}
+
+/* The length of the placeholder at `text`, and its value; 0: none stands there. */
+static size_t placeholder(const char *text, const struct values *values, const char **value_out)
+{
+    const struct {
+        const char *name, *value;
+    } known[] = {{"{batch_size}", values->batch_size},
+                 {"{learning_rate}", values->learning_rate},
+                 {"{epochs}", values->epochs},
+                 {"{run}", values->run}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strncmp(text, known[i].name, strlen(known[i].name)) == 0) {
+            *value_out = known[i].value;
+            return strlen(known[i].name);
+        }
+    return 0;
+}
+
+static char *fill_word(struct wg_arena *arena, const char *word, const struct values *values)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__buffer_append(&text, "", 0);
+    for (const char *at = word; *at != '\0';) {
+        const char *value = NULL;
+        const size_t length = placeholder(at, values, &value);
+        if (length > 0)
+            wg__buffer_puts(&text, value);
+        else
+            wg__buffer_append(&text, at, 1);
+        at += length > 0 ? length : 1;
+    }
+    char *filled = text.failed ? NULL : wg__arena_strdup(arena, text.length > 0 ? text.data : "");
+    wg__buffer_fini(&text);
+    return filled;
+}
+
+static char *variable(struct wg_arena *arena, const char *name, const char *value)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__buffer_printf(&text, "%s=%s", name, value);
+    char *filled = text.failed ? NULL : wg__arena_strdup(arena, text.data);
+    wg__buffer_fini(&text);
+    return filled;
+}
+
+/* The command and its environment for this run. */
+static enum wg_code prepare(struct wg_arena *arena, const struct wg_job_run_opts *opts,
+                            const struct wg_job_order *order, struct wg_job_attempt *out,
+                            struct wg_error *err)
+{
+    struct values values = {0};
+    size_t count = 0;
+    fill_values(order, &values);
+    while (opts->words[count] != NULL)
+        count++;
+    char **words = wg__arena_alloc(arena, count + 1, sizeof *words);
+    const char **variables = wg__arena_alloc(arena, VARIABLES, sizeof *variables);
+    bool is_whole = words != NULL && variables != NULL;
+    for (size_t i = 0; i < count && is_whole; i++) {
+        if (values.learning_rate[0] == '\0' && strstr(opts->words[i], "{learning_rate}") != NULL)
+            return wg__fail(err, WG_EINVAL,
+                            "the command wants a {learning_rate}, but job '%s' was created "
+                            "without --learning-rate",
+                            order->job.name);
+        words[i] = fill_word(arena, opts->words[i], &values);
+        is_whole = words[i] != NULL;
+    }
+    if (is_whole) {
+        size_t used = 0;
+        variables[used++] = variable(arena, "WATTGOV_BATCH_SIZE", values.batch_size);
+        variables[used++] = variable(arena, "WATTGOV_EPOCHS", values.epochs);
+        variables[used++] = variable(arena, "WATTGOV_RUN", values.run);
+        if (values.learning_rate[0] != '\0')
+            variables[used++] = variable(arena, "WATTGOV_LEARNING_RATE", values.learning_rate);
+        for (size_t i = 0; i < used && is_whole; i++)
+            is_whole = variables[i] != NULL;
+    }
+    if (!is_whole)
+        return wg__fail(err, WG_ENOMEM, "job '%s': out of memory", order->job.name);
+    *out = (struct wg_job_attempt){.order = order, .words = words, .variables = variables};
+    return WG_OK;
+}
+
+/* What became of an attempt. */
+static enum wg_run_state judge(const struct wg_job_watch *watch, const struct wg_job_result *result)
+{
+    if (result->how == WG_JOB_INTERRUPTED)
+        return WG_RUN_RETURNED;
+    if (watch->run.is_survey)
+        return result->epochs > 0 && result->energy_j > 0 ? WG_RUN_REACHED : WG_RUN_CRASHED;
+    switch (watch->answer) {
+    case WG_JOB_REACHED:
+        return WG_RUN_REACHED;
+    case WG_JOB_STOP:
+        return WG_RUN_STOPPED;
+    case WG_JOB_EXHAUSTED:
+        return WG_RUN_FAILED;
+    default:
+        break;
+    }
+    if (result->exit_status != 0 || !watch->has_metric)
+        return WG_RUN_CRASHED;
+    return WG_RUN_FAILED; /* it has ended by itself, before the target */
+}
+
+/* Tells the store, more than once if need be: these numbers exist nowhere else. */
+static enum wg_code report(const struct wg_job_watch *watch, const struct wg_job_result *result,
+                           enum wg_run_state state, struct wg_job_receipt *out,
+                           struct wg_error *err)
+{
+    const struct wg_job_report told = {.run = watch->run.id,
+                                       .state = state,
+                                       .epochs = watch->run.is_survey ? result->epochs
+                                                                      : watch->last_epoch,
+                                       .energy_j = result->energy_j,
+                                       .time_s = result->time_s,
+                                       .metric = watch->metric,
+                                       .setting = result->setting,
+                                       .now_s = now_s(watch->opts)};
+    enum wg_code code = WG_OK;
+    for (unsigned i = 0; i < REPORT_TRIES; i++) {
+        code = wg__job_report(watch->store, watch->name, &told, out, err);
+        if (code == WG_OK || code == WG_EINVAL || code == WG_ESTATE || code == WG_ENOENT)
+            return code;
+    }
+    struct wg_error hint;
+    (void)wg__fail(&hint, code,
+                   "when the store works again: wattgov job report %s %lld --%s --epochs %g "
+                   "--energy %.17g --time %.17g",
+                   watch->name, (long long)told.run, wg__run_state_name(state), told.epochs,
+                   told.energy_j, told.time_s);
+    say(watch->opts, hint.text);
+    return code;
+}
+
+static void sum_up(struct wg_job_run_summary *out, const struct wg_store_run *run,
+                   const struct wg_job_result *result, double cost_j)
+{
+    out->recurrence = run->recurrence;
+    out->batch_size = run->batch_size;
+    out->exit_status = result->exit_status;
+    out->energy_j += result->energy_j;
+    out->time_s += result->time_s;
+    out->cost_j += cost_j;
+    *(run->is_survey ? &out->surveys : &out->attempts) += 1;
+}
+
+/* One attempt: opened, run and reported. `state_out` says what became of it. */
+static enum wg_code attempt_once(struct wg_store *store, const char *name,
+                                 const struct wg_job_run_opts *opts,
+                                 const struct wg_job_request *request,
+                                 struct wg_job_run_summary *out, enum wg_run_state *state_out,
+                                 bool *has_metric_out, struct wg_error *err)
+{
+    struct wg_job_order order;
+    struct wg_job_attempt attempt;
+    struct wg_job_receipt receipt = {0};
+    struct wg_job_result result = {.setting = NAN};
+    struct wg_arena arena;
+    struct wg_error ignored;
+    enum wg_code code = wg__job_next(store, name, request, &order, err);
+    if (code != WG_OK)
+        return code;
+    struct wg_job_watch watch = {.store = store,
+                                 .name = name,
+                                 .opts = opts,
+                                 .job = &order.job,
+                                 .run = order.run,
+                                 .next_beat_s = request->now_s + order.run.lease_s / 4,
+                                 .metric = NAN};
+    wg__arena_init(&arena);
+    code = prepare(&arena, opts, &order, &attempt, err);
+    if (code == WG_OK)
+        code = opts->run(opts->context, &attempt, &watch, &result, err);
+    wg__arena_fini(&arena);
+    if (code != WG_OK) { /* it never ran: nothing is learned */
+        (void)report(&watch, &(struct wg_job_result){.setting = NAN}, WG_RUN_RETURNED, &receipt,
+                     &ignored);
+        *state_out = WG_RUN_RETURNED;
+        return code;
+    }
+    *state_out = judge(&watch, &result);
+    *has_metric_out = watch.has_metric || watch.run.is_survey;
+    code = report(&watch, &result, *state_out, &receipt, err);
+    sum_up(out, &order.run, &result, receipt.cost_j);
+    return code;
+}
+
+/* Whether another attempt makes sense; false with an error in `err`, or with the recurrence done.
+ */
+static bool goes_on(const char *name, const struct wg_job_run_opts *opts, enum wg_run_state state,
+                    bool has_metric, unsigned *crashes, struct wg_job_run_summary *out,
+                    enum wg_code *code, struct wg_error *err)
+{
+    const unsigned allowed = opts->crashes > 0 ? opts->crashes : CRASHES_DEFAULT;
+    out->is_interrupted = state == WG_RUN_RETURNED;
+    if (out->is_interrupted)
+        return false;
+    if (state != WG_RUN_CRASHED) {
+        *crashes = 0;
+        return true;
+    }
+    if (out->exit_status == 0 && !has_metric) {
+        *code = wg__fail(err, WG_EDATA,
+                         "job '%s': the command has ended without telling its metric once; nothing "
+                         "was learned from this run",
+                         name);
+        return false;
+    }
+    if (++*crashes <= allowed)
+        return true;
+    *code = wg__fail(err, WG_ESTATE,
+                     "job '%s': the command broke %u times in a row, the last time with exit "
+                     "status %d; nothing was learned from these runs",
+                     name, *crashes, out->exit_status);
+    return false;
+}
+
+enum wg_code wg__job_run(struct wg_store *store, const char *name,
+                         const struct wg_job_run_opts *opts, struct wg_job_run_summary *out,
+                         struct wg_error *err)
+{
+    struct wg_job_request request = opts->request;
+    unsigned crashes = 0;
+    *out = (struct wg_job_run_summary){0};
+    for (;;) {
+        enum wg_run_state state = WG_RUN_OPEN;
+        bool has_metric = false;
+        request.now_s = now_s(opts);
+        const unsigned surveys = out->surveys;
+        enum wg_code code =
+            attempt_once(store, name, opts, &request, out, &state, &has_metric, err);
+        if (code != WG_OK)
+            return code;
+        const bool is_survey = out->surveys > surveys;
+        if (state == WG_RUN_REACHED && !is_survey) {
+            out->reached = true;
+            return WG_OK;
+        }
+        if (state == WG_RUN_CRASHED && is_survey)
+            request.may_survey = false; /* this command cannot be looked at for some seconds */
+        else if (!goes_on(name, opts, state, has_metric, &crashes, out, &code, err))
+            return code;
+        /* Given up: the job's next recurrence is another day's. */
+        if (out->attempts >= WG_ATTEMPTS_MAX)
+            return WG_OK;
+        request.wants_recurrence = true;
+        request.recurrence = out->recurrence;
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `wattgov job run`: one recurrence of a job, from the question to the report.
+ *
+ *      next --> run an attempt --> report --+--> reached: done
+ *       ^       epochs, profile,            |
+ *       +------ heartbeats                  +--> failed, stopped, crashed: again
+ *
+ * Who runs a command under a power governor is not this file's concern: an attempt is a function
+ * (`wg_job_run_fn`) that is told what to run and a `watch` to tell how it goes.
+ *
+ * What counts as an observation: the target was reached; the policy has stopped the run; it has
+ * done all its epochs. What does not: the command cannot be run, it broke, it never told its
+ * metric, or the user has interrupted it; the run is then given back, and nothing is learned. A
+ * store that cannot be written while a run trains is no reason to end it: that is tried again, and
+ * at the end the message says how to report the run by hand.
+ *
+ * Owns: nothing beyond a call.    Threads: that of the store; the watch too.
+ */
+#ifndef WG_LIVE_JOB_RUNNER_H
+#define WG_LIVE_JOB_RUNNER_H
+
+#include "live/job.h"
+
+/* What to run. Valid during the call. */
+struct wg_job_attempt {
+    const struct wg_job_order *order; /* is a survey when order->run.is_survey */
+    char *const *words;               /* the command, placeholders replaced; ended by NULL */
+    const char *const *variables;     /* "WATTGOV_BATCH_SIZE=32", ...; ended by NULL */
+};
+
+/* How an attempt tells how it goes; made by wg__job_run. */
+struct wg_job_watch;
+
+/* The run has done `epoch` epochs and is at `metric` (NAN: not a number, or not told). Anything but
+ * WG_JOB_CONTINUE: end the command now. */
+enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch, double metric);
+/* The power limits were profiled. */
+void wg__job_watch_profile(struct wg_job_watch *watch, const struct wg_job_costs *costs);
+/* To be called some times a minute: keeps the lease. */
+void wg__job_watch_tick(struct wg_job_watch *watch);
+
+struct wg_job_result {
+    enum { WG_JOB_ENDED, WG_JOB_INTERRUPTED } how; /* by itself or on an answer; by the user */
+    int exit_status;                               /* of the command; 0 when we have ended it */
+    double epochs; /* a survey's: broken; of a run what the watch was told counts */
+    double energy_j, time_s;
+    double setting; /* of the power knob at the end; NAN: none */
+};
+
+/* Runs one attempt. An error means that the command could not be run at all (WG_ENOENT: there is no
+ * such program). */
+typedef enum wg_code wg_job_run_fn(void *context, const struct wg_job_attempt *attempt,
+                                   struct wg_job_watch *watch, struct wg_job_result *out,
+                                   struct wg_error *err);
+
+struct wg_job_run_opts {
+    struct wg_job_request request; /* `now_s` is set for each call */
+    char *const *words;            /* the command with placeholders: {batch_size}, {learning_rate},
+                                      {epochs} (the most), {run}; ended by NULL */
+    unsigned crashes;              /* so many in a row are tried again; 0: 2 */
+    wg_job_run_fn *run;
+    void *context;
+    double (*now_s)(void *context);
+    void (*say)(void *context, const char *line); /* what the user should know; NULL: nobody */
+};
+
+struct wg_job_run_summary {
+    bool reached;
+    bool is_interrupted;
+    uint64_t recurrence;
+    unsigned attempts; /* surveys not counted */
+    unsigned surveys;
+    double energy_j, time_s, cost_j; /* of all of them */
+    uint32_t batch_size;             /* of the last run */
+    int exit_status;                 /* of its command */
+};
+
+/* WG_EDATA: the command never told the metric; WG_ESTATE: it kept breaking; the run's own error
+ * when it cannot be run; and what the store says. The summary is filled in any case. */
+enum wg_code wg__job_run(struct wg_store *store, const char *name,
+                         const struct wg_job_run_opts *opts, struct wg_job_run_summary *out,
+                         struct wg_error *err);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What only the SQLite store has: its schemas, and what the disk does to it.
+ */
+#include "store/sqlite.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "support/scratch.h"
+#include "support/store_suite.h"
+
+static struct wg_store *open_at(const char *path, unsigned max_pages)
+{
+    struct wg_store *store = NULL;
+    struct wg_error err = {0};
+    const struct wg_store_opts opts = {.path = path, .max_pages = max_pages};
+    if (wg__store_open(&store, &opts, &err) != WG_OK)
+        fail_msg("%s", err.text);
+    return store;
+}
+
+/* A store as the first schema had it, with a job that has run once. */
+static void make_first(const char *path)
+{
+    struct wg_sqlite *old = NULL;
+    struct wg_error err = {0};
+    const struct wg_store_opts opts = {.path = path, .patience_s = 1};
+    assert_int_equal(wg__sqlite_connect(&old, &opts, &err), WG_OK);
+    if (wg__sqlite_migrate_to(old, 1, &err) != WG_OK)
+        fail_msg("%s", err.text);
+    static const char rows[] =
+        "INSERT INTO jobs VALUES(1,'old',1700000000.0,16,'acc',1,0.8,20,'energy',NULL,'wattgov',"
+        "'sgd',NULL,0,3600.0,7,1);"
+        "INSERT INTO batch_sizes VALUES(1,8),(1,16);"
+        "INSERT INTO gpus VALUES(1,'V100',4);"
+        "INSERT INTO runs VALUES(1,1,0,0,0,0,16,-1,1,1,1000.0,'h',9,1700000001.0,3600.0,"
+        "1700003601.0,5,0.81,NULL,NULL,NULL,1,1700000500.0,5.0,1000.0,100.0,1000.0,NULL);"
+        "INSERT INTO facts VALUES(1,1,0,1,NULL,NULL),(1,2,3,1,NULL,NULL);"
+        "INSERT INTO retries VALUES(1,0);";
+    char *said = NULL;
+    if (sqlite3_exec(old->db, rows, NULL, NULL, &said) != SQLITE_OK)
+        fail_msg("%s", said);
+    old->base.ops->close(&old->base);
+}
+
+static void brings_the_first_schema_to_the_present_one(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char path[512];
+    scratch_open(&scratch);
+    (void)snprintf(path, sizeof path, "%s", scratch_path(&scratch, "jobs.db"));
+    make_first(path);
+    struct wg_store *store = open_at(path, 0);
+    struct wg_store_job job;
+    struct wg_store_run run;
+    STORE_OK(store->ops->job_get(store, "old", &job, err));
+    assert_true(job.batch_count == 2 && job.seed == 7 && isnan(job.learning_rate));
+    STORE_OK(store->ops->run_get(store, job.id, 1, &run, err));
+    assert_true(run.state == WG_RUN_REACHED && run.energy_j == 1000 && run.gpu_count == 4);
+    assert_int_equal(suite_read_facts(store, job.id, 0).count, 2);
+    /* What came with later schemas works. */
+    STORE_OK(store->ops->snapshot_put(store, job.id, 2, "v", "x", 1, err));
+    const struct wg_store_profile_key key = {"o", "V100", 4, "power_limit", 16};
+    const struct wg_store_point point = {.setting = 100};
+    STORE_OK(store->ops->profile_put(store, &key, 1, &point, 1, err));
+    wg__store_close(store);
+    store = open_at(path, 0); /* once more: nothing is left to do */
+    assert_int_equal(suite_read_facts(store, job.id, 0).count, 2);
+    wg__store_close(store);
+    scratch_close(&scratch);
+}
+
+static void refuses_a_newer_schema_and_other_files(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct wg_store *store = NULL;
+    struct wg_error err;
+    scratch_open(&scratch);
+    const struct wg_store_opts opts = {.path = scratch_path(&scratch, "jobs.db")};
+    wg__store_close(open_at(opts.path, 0));
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(opts.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 1000", NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_close(db);
+    assert_int_equal(wg__store_open(&store, &opts, &err), WG_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "has schema 1000"));
+    assert_int_equal(unlink(opts.path), 0);
+    scratch_write(opts.path, "this is no database, whoever looks at it for how long", 52);
+    assert_int_equal(wg__store_open(&store, &opts, &err), WG_EDATA);
+    assert_non_null(strstr(err.text, "is no store of jobs"));
+    assert_null(store);
+    scratch_close(&scratch);
+}
+
+static void a_full_disk_loses_nothing_and_can_be_mended(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char path[512];
+    scratch_open(&scratch);
+    (void)snprintf(path, sizeof path, "%s", scratch_path(&scratch, "jobs.db"));
+    struct wg_store *store = open_at(path, 0);
+    const struct wg_store_job job = suite_add_job(store, "job");
+    wg__store_close(store);
+    store = open_at(path, 30);
+    size_t kept = 0;
+    struct wg_error full = {0};
+    for (;;) {
+        struct wg_store_run run = suite_run(&job, kept);
+        STORE_OK(store->ops->begin(store, true, err));
+        enum wg_code code = store->ops->run_add(store, &run, &full);
+        if (code == WG_OK)
+            code = store->ops->commit(store, &full);
+        else
+            store->ops->rollback(store);
+        if (code != WG_OK)
+            break;
+        kept++;
+        assert_true(kept < 10000);
+    }
+    assert_int_equal(full.code, WG_EIO);
+    assert_non_null(strstr(full.text, "the disk is full; nothing was written"));
+    assert_true(kept > 10);
+    wg__store_close(store);
+    store = open_at(path, 0);
+    struct wg_store_run last;
+    size_t open = 0;
+    STORE_OK(store->ops->run_open(store, job.id, &last, 0, &open, err));
+    assert_int_equal(open, kept);
+    (void)suite_add_run(store, &job, kept);
+    wg__store_close(store);
+    scratch_close(&scratch);
+}
+
+/* Adds runs and ends them until it is killed; says each as soon as it is acknowledged. */
+static void write_until_killed(const char *path, const struct wg_store_job *job, int fd)
+{
+    struct wg_store *store = open_at(path, 0);
+    struct wg_error err;
+    for (uint64_t i = 0;; i++) {
+        struct wg_store_run run = suite_run(job, i);
+        if (store->ops->begin(store, true, &err) != WG_OK ||
+            store->ops->run_add(store, &run, &err) != WG_OK ||
+            store->ops->run_epoch(store, run.id, 1, 0.5, &err) != WG_OK)
+            break;
+        run.state = WG_RUN_REACHED;
+        run.cost_j = (double)run.id;
+        if (store->ops->run_end(store, &run, &err) != WG_OK ||
+            store->ops->commit(store, &err) != WG_OK ||
+            write(fd, &run.id, sizeof run.id) != (ssize_t)sizeof run.id)
+            break;
+    }
+    _exit(1);
+}
+
+static void killing_a_writer_at_any_statement_loses_nothing(void **state)
+{
+    (void)state;
+    enum { KILLS = 40 };
+    struct scratch scratch;
+    struct wg_rng rng;
+    char path[512];
+    int64_t last = 0;
+    wg__rng_init(&rng, 7);
+    scratch_open(&scratch);
+    (void)snprintf(path, sizeof path, "%s", scratch_path(&scratch, "jobs.db"));
+    struct wg_store *store = open_at(path, 0);
+    const struct wg_store_job job = suite_add_job(store, "job");
+    wg__store_close(store);
+    for (unsigned kill_number = 0; kill_number < KILLS; kill_number++) {
+        int fds[2];
+        assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            write_until_killed(path, &job, fds[1]);
+        (void)close(fds[1]);
+        /* After so many acknowledgements, and then at once: in the midst of the next one. */
+        int64_t id = 0;
+        for (unsigned after = wg__rng_below(&rng, 8); after > 0; after--)
+            assert_int_equal(read(fds[0], &id, sizeof id), sizeof id);
+        for (volatile unsigned spin = wg__rng_below(&rng, 400000); spin > 0; spin--)
+            ;
+        assert_int_equal(kill(child, SIGKILL), 0);
+        while (read(fds[0], &last, sizeof last) == (ssize_t)sizeof last)
+            id = last;
+        (void)close(fds[0]);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        store = open_at(path, 0);
+        struct wg_store_run run;
+        for (int64_t i = 1; i <= id; i++) {
+            STORE_OK(store->ops->run_get(store, job.id, i, &run, err));
+            assert_true(run.state == WG_RUN_REACHED && run.cost_j == (double)i);
+        }
+        size_t open = 0;
+        STORE_OK(store->ops->run_open(store, job.id, &run, 0, &open, err));
+        assert_int_equal(open, 0); /* a transaction is there whole or not at all */
+        wg__store_close(store);
+    }
+    scratch_close(&scratch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(brings_the_first_schema_to_the_present_one),
+        cmocka_unit_test(refuses_a_newer_schema_and_other_files),
+        cmocka_unit_test(a_full_disk_loses_nothing_and_can_be_mended),
+        cmocka_unit_test(killing_a_writer_at_any_statement_loses_nothing),
+    };
+    return run_tests(tests);
+}
