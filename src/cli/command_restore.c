@@ -87,8 +87,8 @@ static const char *state_of(const struct wg_journal_look *look)
 {
     if (look->journal == NULL)
         return "unreadable";
-    if (look->is_live)
-        return "held";
+    if (look->is_live) /* by its guard, or by another command, where the writer has died */
+        return wg__journal_has_writer(&look->journal->header) ? "held" : "restoring";
     switch (wg__journal_place(&look->journal->header)) {
     case WG_JOURNAL_HERE:
         return "stale";

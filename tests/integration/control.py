@@ -161,6 +161,19 @@ class Restoring(Case):
                 wait_for(lambda: not self.journals(), "the end of the journal")
                 self.assertEqual(self.settings(), (222, None, None))
 
+    def test_what_a_governor_could_not_give_back_at_its_end_its_guard_does(self):
+        self.set_limit(222)
+        process = self.set_governor()
+        self.fault(self.environment, "error", "--code", "999", "--function", "nvmlDeviceSetPowerManagementLimit")
+        self.assertEqual(self.end(process), "left 1\n")
+        journal, = json.loads(self.wattgov("restore", "--json").stdout)["journals"]
+        self.assertEqual((journal["state"], [knob["knob"] for knob in journal["knobs"]]),
+                         ("restoring", ["power_limit"]))
+        self.assertEqual(self.wattgov("devices").stderr, "")  # it is the guard's
+        self.fault(self.environment, "clear")
+        wait_for(lambda: not self.journals(), "the end of the journal")
+        self.assertEqual(self.settings(), (222, None, None))
+
     def calls(self, fault):
         """How often the guard has tried: a hang holds the call, so what is tried beside it counts."""
         name = fault[fault.index("--function") + 1] if fault[0] == "error" else "nvmlDeviceGetHandleByIndex_v2"

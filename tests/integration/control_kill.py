@@ -26,7 +26,7 @@ import vgpu_case
 
 DEADLINE_S = 60
 SETTERS = ["nvmlDeviceSetPowerManagementLimit", "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks",
-           "nvmlDeviceGetPowerManagementLimit"]
+           "nvmlDeviceResetMemoryLockedClocks", "nvmlDeviceGetPowerManagementLimit"]
 VICTIMS = ["governor", "governor", "guard", "both", "both", "governor, then its guard"]
 TROUBLES = ["none", "none", "none", "error", "hang", "delay"]
 
@@ -58,7 +58,7 @@ class Machine:
         done = subprocess.run([self.tool("wattgov-vgpu"), "show", "--json"], env=self.environment, check=True,
                               stdout=subprocess.PIPE, timeout=DEADLINE_S)
         gpu = json.loads(done.stdout)["gpus"][0]
-        return gpu["limit_w"], gpu["clock_lock_max_hz"]
+        return gpu["limit_w"], gpu["clock_lock_max_hz"], gpu["memory_clock_lock_hz"]
 
     def fault(self, *arguments):
         subprocess.run([self.tool("wattgov-vgpu"), "fault", *arguments], env=self.environment, check=True,
@@ -109,6 +109,7 @@ class Run:
         # From the first instruction to well into the setting.
         self.moment_s = chance.choice([chance.uniform(0, 0.02), chance.uniform(0, 0.25)])
         self.original = chance.randrange(110, 250)
+        self.was_command = False  # the next command had something to restore
 
     def __str__(self):
         return (f"run {self.number}: {self.victim} killed after {1000 * self.moment_s:.1f} ms, trouble {self.trouble}, "
@@ -171,14 +172,15 @@ class Run:
                 return "somebody holds a journal for ever"
             time.sleep(0.002)
         self.machine.fault("clear")
-        if has_guard and self.machine.state() != (self.original, None):
+        if has_guard and self.machine.state() != (self.original, None, None):
             return f"the guard has left {self.machine.state()}"
         done = subprocess.run([os.path.join(self.machine.build, "wattgov"), "devices"], env=self.environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S,
                               check=False)
         if done.returncode != 0:
             return f"wattgov devices has failed: {done.stderr}"
-        if self.machine.state() != (self.original, None):
+        self.was_command = "is back" in done.stderr
+        if self.machine.state() != (self.original, None, None):
             return f"left behind: {self.machine.state()}: {done.stderr}"
         if journals(self.state):
             return f"a journal stays: {done.stderr}"
@@ -195,6 +197,7 @@ def main():
     options = parser.parse_args()
     chance = random.Random(options.seed)
     bad = 0
+    by_command = 0
     count = {}
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -203,6 +206,7 @@ def main():
             run = Run(machine, chance, number)
             problem = run.go()
             count[run.victim] = count.get(run.victim, 0) + 1
+            by_command += run.was_command
             if problem:
                 bad += 1
                 print(f"{run}: {problem}")
@@ -211,8 +215,8 @@ def main():
                     machine.client.call(function, 0)
         machine.close()
     kinds = ", ".join(f"{name} {number}" for name, number in sorted(count.items()))
-    print(f"{options.runs} runs with seed {options.seed} in {time.monotonic() - begin:.1f} s ({kinds}): "
-          f"{bad} have left something behind")
+    print(f"{options.runs} runs with seed {options.seed} in {time.monotonic() - begin:.1f} s ({kinds}; {by_command} "
+          f"restored by the next command): {bad} have left something behind")
     return 1 if bad else 0
 
 
