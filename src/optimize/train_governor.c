@@ -32,6 +32,7 @@ static const double begin_late = 0.01; /* of a step, that a measurement may begi
 static const double throttled_share = 0.05, clear_s = 1, throttled_most_s = 10;
 static const double stall_s = 60, stall_steps = 20, retry_s = 60;
 static const double search_most_s = 180, search_most_steps = 40;
+static const double learn_s = 10; /* of the noise, while a setting holds */
 static const double recheck_first_s = 120, recheck_most_s = 3600;
 enum { PAUSES_MOST = 3 };
 
@@ -401,7 +402,7 @@ static bool on_measure(struct wg_train_governor *governor, const struct wg_train
     if (!wg__train_is_long_enough(governor, tick))
         return false;
     governor->is_drifting = wg__train_is_drifting(governor, tick->t_s);
-    wg__train_pace_learn(&governor->pace, governor->begin_s);
+    wg__train_pace_learn(&governor->pace, governor->begin_s, true);
     governor->is_measuring = false;
     governor->is_awaiting = true;
     return order(out, WG_TRAIN_END, governor->present, "enough is known of it");
@@ -446,8 +447,11 @@ static bool on_hold(struct wg_train_governor *governor, const struct wg_train_ti
         governor->target = governor->present;
         return decide(governor, tick->t_s, out);
     }
-    if (wg__train_watch_tell(&governor->watch, pace) == WG_TRAIN_DRIFT_NONE ||
-        tick->t_s < governor->recheck_at_s)
+    const enum wg_train_drift drift = wg__train_watch_tell(&governor->watch, pace);
+
+    if (governor->watch.beats == 0)
+        wg__train_pace_learn(&governor->pace, tick->t_s - learn_s, true);
+    if (drift == WG_TRAIN_DRIFT_NONE || tick->t_s < governor->recheck_at_s)
         return false;
     return recheck(governor, tick->t_s, out);
 }

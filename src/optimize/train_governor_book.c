@@ -28,11 +28,12 @@
 
 static const double regret_most = 0.005;
 static const double regret_z = 2;
-static const double slowdown_z = 2;     /* standard deviations to stay on the safe side of F */
+static const double slowdown_z = 2.5;   /* standard deviations to stay on the safe side of F */
 static const double noise_least = 5e-4; /* of any mean, relative */
 static const double clock_idle_share = 0.3, clock_floor = 0.6;
 static const double spent_most_s = 6;     /* of repeats: 1 % of ten minutes */
 static const double settling_share = 1.3; /* time at a setting over the time measured */
+static const double tie_share = 0.1;
 static const double contradiction_sd = 3.5;
 enum { MEASUREMENTS_MOST = 8 };
 
@@ -56,9 +57,10 @@ static double scatter_variance(double sum, double sum2, unsigned count)
     return count < 3 ? 0 : fmax(0, sum2 - sum * sum / n) / (n - 1) / n;
 }
 
-static double rate_sd(const struct wg_train_row *row)
+static double rate_sd(const struct wg_train_book *book, const struct wg_train_row *row)
 {
-    const double claimed = row->steps_variance / (row->steps * row->steps);
+    const double told = row->steps_variance / (row->steps * row->steps);
+    const double claimed = fmax(told, book->step_noise * book->step_noise / row->steps);
     const double seen = scatter_variance(row->log_rate_sum, row->log_rate_sum2, row->measurements);
 
     return sqrt(fmax(fmax(claimed, seen), noise_least * noise_least));
@@ -104,7 +106,8 @@ void wg__train_book_add(struct wg_train_book *book, size_t setting,
     const double rate_off = log(measurement->steps / measurement->time_s) - log(rate(row));
 
     if (row->measurements > 0 &&
-        fabs(rate_off) > contradiction_sd * hypot(steps_sd / measurement->steps, rate_sd(row)))
+        fabs(rate_off) >
+            contradiction_sd * hypot(steps_sd / measurement->steps, rate_sd(book, row)))
         forget(row); /* the job has changed since, or was still warming up: the newest counts */
     const double log_rate = log(measurement->steps / measurement->time_s);
     const double log_power = log(measurement->energy_j / measurement->time_s);
@@ -133,7 +136,7 @@ void wg__train_book_point(const struct wg_train_book *book, size_t setting,
                                    .power_w = power_w(row),
                                    .throughput = rate(row),
                                    .power_sd = power_sd(row) * power_w(row),
-                                   .throughput_sd = rate_sd(row) * rate(row),
+                                   .throughput_sd = rate_sd(book, row) * rate(row),
                                    .measured_s = row->time_s,
                                    .measurements = row->measurements,
                                    .discarded = row->discarded,
@@ -151,7 +154,7 @@ double wg__train_book_cost(const struct wg_train_book *book, size_t setting, dou
         power_share = objective->eta * power_w(row) / cost_per_s;
     else if (objective->kind == WG_OBJECTIVE_TIME)
         power_share = 0;
-    *sd_out = hypot(power_share * power_sd(row), rate_sd(row));
+    *sd_out = hypot(power_share * power_sd(row), rate_sd(book, row));
     return cost_per_s / rate(row);
 }
 
@@ -175,7 +178,7 @@ static double safety(const struct wg_train_book *book, size_t setting, size_t re
     const struct wg_train_row *row = &book->rows[setting], *to = &book->rows[reference];
 
     return log(rate(row) * book->objective.max_slowdown / rate(to)) /
-           hypot(rate_sd(row), rate_sd(to));
+           hypot(rate_sd(book, row), rate_sd(book, to));
 }
 
 /* The best of those that are safe by `z` standard deviations. */
@@ -280,23 +283,27 @@ static size_t noisier(const struct wg_train_book *book, size_t a, size_t b)
 }
 
 /* What measuring has cost so far beyond the best setting, in seconds of it: the larger one of time
- * and energy, settling included. */
+ * and energy, settling included. Of settings that cost the same the best may turn out to be another
+ * one, faster or slower by a tenth, so all time counts by that share. */
 static double spent_s(const struct wg_train_book *book, size_t best)
 {
     const double best_rate = rate(&book->rows[best]), best_w = power_w(&book->rows[best]);
-    double time_s = 0, energy_s = 0;
+    double time_s = 0, energy_s = 0, measured_s = 0;
 
     for (size_t i = 0; i < book->count; i++) {
         const struct wg_train_row *row = &book->rows[i];
 
-        if (i == best || !wg__train_book_is_known(book, i) || row->is_cached)
+        if (!wg__train_book_is_known(book, i) || row->is_cached)
             continue;
+        measured_s += row->time_s;
         const double done = rate(row) / best_rate;
 
         time_s += settling_share * row->time_s * (1 - done);
         energy_s += settling_share * row->time_s * (power_w(row) / best_w - done);
     }
-    return fmax(time_s, energy_s);
+    const bool has_ties = book->objective.kind != WG_OBJECTIVE_SLOWDOWN; /* which a bound breaks */
+
+    return fmax(has_ties ? tie_share * measured_s : 0, fmax(time_s, energy_s));
 }
 
 size_t wg__train_book_rival(const struct wg_train_book *book)

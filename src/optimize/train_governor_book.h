@@ -34,7 +34,8 @@ struct wg_train_book {
     double setting[WG_POWER_LIMITS_MAX];
     double setting_w;
     double neighbor_setting;
-    bool is_local; /* look only around the best: the first search is over */
+    double step_noise; /* relative standard deviation of one step's time, as known by now */
+    bool is_local;     /* look only around the best: the first search is over */
     struct wg_train_row rows[WG_POWER_LIMITS_MAX];
 };
 

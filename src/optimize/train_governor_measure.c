@@ -153,9 +153,7 @@ static bool is_sound(const struct wg_train_measurement *measurement)
 static void take(struct wg_train_governor *governor, const struct wg_train_measurement *measurement)
 {
     const bool has_ends = governor->pace.has_step_ends;
-    const double counted = governor->pace.step_noise * sqrt(measurement->steps);
     const double told = isfinite(measurement->steps_error) ? measurement->steps_error / 1.96 : 0;
-    const double steps_sd = has_ends ? fmax(counted, told) : told;
 
     governor->tries = governor->blind_tries = 0;
     if (governor->is_checking) {
@@ -165,9 +163,10 @@ static void take(struct wg_train_governor *governor, const struct wg_train_measu
             return;
         void_cache(governor);
     }
-    if (!has_ends && steps_sd > blind_sd * measurement->steps)
+    if (!has_ends && told > blind_sd * measurement->steps)
         governor->blind_s = fmin(governor->blind_s * blind_longer, blind_measure_most_s);
-    wg__train_book_add(&governor->book, governor->target, measurement, steps_sd);
+    governor->book.step_noise = has_ends ? governor->pace.step_noise : 0;
+    wg__train_book_add(&governor->book, governor->target, measurement, told);
 }
 
 void wg__train_governor_tell(struct wg_train_governor *governor,

@@ -2,9 +2,8 @@
  *
  * Beats, pauses, and the noise of both: see train_governor_pace.h.
  *
- * Noise is taken from the differences of successive beats, which a drift does not inflate, and by
- * their median, which a few stragglers do not (von Neumann; 1.4826 makes a median absolute
- * deviation a standard deviation).
+ * Noise is taken from the differences of successive beats, which a drift does not inflate (von
+ * Neumann); stragglers are cut at four medians.
  *
  * Threads: one at a time.
  */
@@ -18,9 +17,10 @@ enum { TYPICAL_BEATS = 15, NOISE_BEATS = 64 };
 
 static const double beat_least_s = 0.1;
 static const double blind_beat_s = 0.25; /* of a beat where no ends of steps are told */
-static const double noise_first = 0.02;  /* believed before anything was seen */
+static const double noise_first = 0.03;  /* believed before anything was seen */
 static const double noise_least = 0.002; /* no measured training is steadier */
 static const double noise_most = 0.5;
+static const double worth_first = 6, worth_most = 150; /* differences */
 static const double pause_share = 0.25; /* a beat so much longer than its steps is a pause */
 static const double pause_least_s = 0.15;
 static const double pause_noise_sd = 5;
@@ -28,8 +28,11 @@ static const double first_slowdown_most = 6; /* of a new setting, before its ste
 
 void wg__train_pace_init(struct wg_train_pace *pace)
 {
-    *pace = (struct wg_train_pace){
-        .step_s = NAN, .step_noise = noise_first, .power_noise = noise_first};
+    *pace = (struct wg_train_pace){.step_s = NAN,
+                                   .step_noise = noise_first,
+                                   .power_noise = noise_first,
+                                   .step_worth = worth_first,
+                                   .power_worth = worth_first};
 }
 
 /* Begins a beat at the newest tick. */
@@ -200,21 +203,29 @@ double wg__train_pace_power_tolerance(const struct wg_train_pace *pace,
            sqrt(1 / fmax((double)a->beats, 1) + 1 / fmax((double)b->beats, 1));
 }
 
-/* The scatter that the medians of `count` absolute differences tell, mixed into what was believed:
- * few differences say little. */
-static void mix(double *noise, double *difference, size_t count)
+/* The scatter that `count` absolute differences tell, stragglers cut short, mixed into what was
+ * believed, which is worth as many differences as it was made of. */
+static void mix(double *noise, double *worth, double *difference, size_t count, bool is_kept)
 {
-    static const double believed = 4; /* differences that the old value is worth, at most */
+    double sum2 = 0;
 
     if (count < 3)
         return;
-    const double seen = 1.4826 * wg__quantile_inplace(difference, count, 0.5);
-    const double bounded = fmin(fmax(seen, noise_least), noise_most);
+    const double cut = 4 * wg__quantile_inplace(difference, count, 0.5);
 
-    *noise += (bounded - *noise) * (double)count / ((double)count + believed);
+    for (size_t i = 0; i < count; i++)
+        sum2 += fmin(difference[i], cut) * fmin(difference[i], cut);
+    const double seen = sqrt(sum2 / (double)count);
+    const double bounded = fmin(fmax(seen, noise_least), noise_most);
+    const double before = is_kept ? *noise : noise_first;
+    const double weight = is_kept ? *worth : worth_first;
+
+    *noise = before + (bounded - before) * (double)count / ((double)count + weight);
+    if (is_kept)
+        *worth = fmin(weight + (double)count, worth_most);
 }
 
-void wg__train_pace_learn(struct wg_train_pace *pace, double from_s)
+void wg__train_pace_learn(struct wg_train_pace *pace, double from_s, bool is_kept)
 {
     double step[NOISE_BEATS], power[NOISE_BEATS];
     size_t steps = 0, powers = 0;
@@ -238,6 +249,6 @@ void wg__train_pace_learn(struct wg_train_pace *pace, double from_s)
             power[powers++] = fabs(b->power_w - a->power_w) /
                               fmax(0.5 * (a->power_w + b->power_w), 1e-9) / sqrt(2);
     }
-    mix(&pace->step_noise, step, steps);
-    mix(&pace->power_noise, power, powers);
+    mix(&pace->step_noise, &pace->step_worth, step, steps, is_kept);
+    mix(&pace->power_noise, &pace->power_worth, power, powers, is_kept);
 }

@@ -35,7 +35,8 @@ struct wg_train_pace {
     double step_s;      /* typical time of a step at the present setting; NAN: unknown */
     double step_noise;  /* relative standard deviation of one step's time */
     double power_noise; /* and of one beat's power */
-    size_t count;       /* of beats since the last reset, at most the ring's size */
+    double step_worth, power_worth; /* by how many differences they are known */
+    size_t count;                   /* of beats since the last reset, at most the ring's size */
     size_t newest;
     struct wg_train_beat beats[WG_TRAIN_BEATS_MAX];
     /* the beat that is open */
@@ -83,7 +84,8 @@ double wg__train_pace_power_tolerance(const struct wg_train_pace *pace,
                                       const struct wg_train_span *a, const struct wg_train_span *b,
                                       double sd);
 
-/* Learns the noise from the beats since `from_s`. */
-void wg__train_pace_learn(struct wg_train_pace *pace, double from_s);
+/* Learns the noise from the beats since `from_s`: added to what is known, for good (`is_kept`: the
+ * beats are steady and were not learned from before), or instead of it. */
+void wg__train_pace_learn(struct wg_train_pace *pace, double from_s, bool is_kept);
 
 #endif

@@ -51,7 +51,7 @@ static bool is_even(struct wg_train_governor *governor, double from_s, double t_
     const double part_s = (t_s - from_s) / 4;
     struct wg_train_span before, last;
 
-    wg__train_pace_learn(pace, from_s + 2 * part_s);
+    wg__train_pace_learn(pace, from_s + 2 * part_s, false);
     wg__train_pace_span(pace, from_s + 3 * part_s, t_s, &last);
     wg__train_pace_span(pace, from_s + 2 * part_s, last.begin_s, &before);
     if (pace->count >= 2 && wg__train_pace_beat(pace, 1)->time_s > part_s) { /* one and one */

@@ -14,7 +14,7 @@ static const double block_s = 10, blind_block_s = 20; /* without steps pauses ar
 static const double median_inefficiency = 1.2533;     /* sd of a median over that of a mean */
 static const double drift_least = 0.02;               /* relative */
 static const double allowance = 1, threshold = 6;     /* of the detectors, in sd of a block */
-enum { BASE_BLOCKS = 3, BLOCK_BEATS_LEAST = 3 };
+enum { BASE_BLOCKS = 3, BLOCK_BEATS_LEAST = 6 };
 
 void wg__train_watch_init(struct wg_train_watch *watch, double from_s)
 {
