@@ -18,6 +18,7 @@ from progress_file import ProgressFile
 from python_binding import BUILD, ROOT, Binding, main
 
 LOOP = os.path.join(ROOT, "tests/support/torch_loop.py")
+VGPU = os.path.join(BUILD or "", "vgpu/wattgov-vgpu")
 EPOCHS, STEPS = 4, 25
 
 
@@ -29,7 +30,7 @@ class Training(Binding):
 
     def train(self, *options, status=0, wrap=(), **more):
         """Runs it on a virtual V100; what it printed."""
-        command = [os.path.join(BUILD, "vgpu/wattgov-vgpu"), "run", "--machine", "v100", "--", *wrap, sys.executable, LOOP,
+        command = [VGPU, "run", "--machine", "v100", "--anyone-may-set", "--", *wrap, sys.executable, LOOP,
                    "--library", os.path.join(BUILD, "tests/support/vgpu_work.so"), "--epochs", str(EPOCHS), "--steps",
                    str(STEPS), *options]
         environment = self.environment(WATTGOV_PROGRESS=self.governor.path, PYTHONWARNINGS="", **more)
@@ -70,6 +71,28 @@ class Training(Binding):
             lines = file.read().splitlines()
         self.assertEqual(len(lines), 1 + EPOCHS * (STEPS + 2))
         self.assertEqual(lines[STEPS], f"step {STEPS}")
+
+    def test_wattgov_train_governs_it_and_gives_the_limit_back(self):
+        told, shown = (os.path.join(self.folder, name) for name in ("train.json", "show.json"))
+        script = f'"$@"; status=$?; "{VGPU}" show --json >"{shown}"; exit $status'
+        self.train("--epochs", "8", "--steps", "50",
+                   wrap=["sh", "-c", script, "sh", os.path.join(BUILD, "wattgov"), "train", "--no-cache", "--profile",
+                         "warmup=200ms,measure=400ms", "--json", "-o", told, "--"], XDG_STATE_HOME=self.folder)
+        with open(told, encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual({key: result[key] for key in ("progress", "steps", "epochs", "batch_size", "ranks", "is_governed",
+                                                       "not_restored", "exit_status")},
+                         {"progress": "told", "steps": 400, "epochs": 8, "batch_size": 32, "ranks": 1, "is_governed": True,
+                          "not_restored": 0, "exit_status": 0})
+        self.assertGreater(result["metric"], 0.95)
+        profile = result["stages"][0]["profile"]
+        self.assertGreaterEqual(len(profile), 2)
+        at = {one["setting"]: one for one in profile}
+        # The largest limit is the fastest, and the GPU's part of a step is 10 ms there.
+        self.assertLess(at[250]["steps_per_s"], 100)
+        self.assertEqual(max(at.values(), key=lambda one: one["power_w"]), at[250])
+        with open(shown, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["gpus"][0]["limit_w"], 250)
 
     def test_failures_and_ends_can_be_asked_for(self):
         said = self.train("--work-ms", "0.1", "--nan-at-epoch", "1", "--fail-at-step", "30", status=3)
