@@ -114,10 +114,10 @@ def one_run(machine, seed, number):
     if fault:
         inject(machine, fault, chance)
     process = subprocess.Popen([program, "train", "--timeout", "300ms", "--profile", "warmup=50ms,measure=100ms", "--",
-                                machine.tool("wattgov-vload"), "cifar100", "--gpu", "V100", "--epochs", "3",
+                                machine.tool("wattgov-vload"), "cifar100", "--gpu", "V100", "--epochs", "6",
                                 "--time-scale", "20", "--print-every", "1000"],
                                env=machine.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(chance.uniform(0, 1.5))
+    time.sleep(chance.uniform(0, 2.2))
     moved = machine.limit_w() != ORIGINAL_W
     if victim.startswith("governor"):
         kill(process.pid)
