@@ -280,6 +280,19 @@ enum wg_code wg__journal_any(const char *folder, bool *out, struct wg_error *err
     return WG_OK;
 }
 
+/* What a journal says is written to devices, so it must be from who restores it, or from root. */
+static enum wg_code check_owner(const char *path, const struct stat *status, struct wg_error *err)
+{
+    if (!S_ISREG(status->st_mode))
+        return wg__fail(err, WG_EPERM, "%s is no file", path);
+    if (status->st_uid != geteuid() && status->st_uid != 0)
+        return wg__fail(err, WG_EPERM, "%s belongs to another user (%u)", path,
+                        (unsigned)status->st_uid);
+    if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return wg__fail(err, WG_EPERM, "%s can be written by other users", path);
+    return WG_OK;
+}
+
 /* Opens a journal and finds out whether somebody holds it. Symbolic links are not ours. */
 static bool look_at(const char *path, wg_journal_visit *visit, void *context)
 {
@@ -296,12 +309,13 @@ static bool look_at(const char *path, wg_journal_visit *visit, void *context)
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         look.is_live = errno == EWOULDBLOCK;
     struct stat status;
-    if (fstat(fd, &status) == 0 && status.st_nlink == 0) { /* removed since */
+    if (fstat(fd, &status) != 0 || status.st_nlink == 0) { /* removed since */
         (void)close(fd);
         return true;
     }
-    struct wg_journal journal;
-    if (wg__journal_read(&journal, fd, false, path, &err) == WG_OK)
+    struct wg_journal journal = {.fd = fd};
+    if (check_owner(path, &status, &err) == WG_OK &&
+        wg__journal_read(&journal, fd, false, path, &err) == WG_OK)
         look.journal = &journal;
     else
         look.err = &err;

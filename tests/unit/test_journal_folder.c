@@ -119,6 +119,31 @@ static void what_is_no_journal_is_not_looked_at(void **state)
     remove_all(&scratch);
 }
 
+/* Whoever could write it could have root set devices. */
+static void a_journal_that_others_can_write_is_not_believed(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct wg_journal journal;
+    scratch_open(&scratch);
+    make(&journal, &scratch);
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s", journal.path);
+    wg__journal_fini(&journal);
+    assert_int_equal(look_at_all(&scratch).stale, 1);
+    assert_int_equal(chmod(path, 0620), 0);
+    struct seen seen = look_at_all(&scratch);
+    assert_int_equal(seen.unreadable, 1);
+    assert_int_equal(seen.stale, 0);
+    assert_int_equal(chmod(path, 0600), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        seen = look_at_all(&scratch);
+        assert_int_equal(seen.unreadable, 1);
+    }
+    remove_all(&scratch);
+}
+
 static void a_file_that_has_taken_the_name_is_not_removed(void **state)
 {
     (void)state;
@@ -174,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_process_may_hold_several_and_each_is_live_until_it_is_let_go),
         cmocka_unit_test(it_is_held_as_long_as_any_process_has_the_file),
         cmocka_unit_test(what_is_no_journal_is_not_looked_at),
+        cmocka_unit_test(a_journal_that_others_can_write_is_not_believed),
         cmocka_unit_test(a_file_that_has_taken_the_name_is_not_removed),
         cmocka_unit_test(a_journal_is_of_one_boot_and_one_virtual_machine),
     };
