@@ -119,7 +119,7 @@ class Run:
         name = self.chance.choice(SETTERS)
         if self.trouble == "error":
             self.machine.fault("error", "--code", str(self.chance.choice([999, 3, 15])), "--function", name,
-                               "--calls", str(self.chance.randrange(1, 40)))
+                               "--calls", str(self.chance.randrange(1, 12)))  # the guard tries ever more slowly
         elif self.trouble == "hang":
             self.machine.fault("hang", "--function", name)
         elif self.trouble == "delay":
