@@ -152,8 +152,9 @@ class Run:
 
     def go(self):
         self.machine.set_limit(self.original)
-        process = subprocess.Popen([os.path.join(self.machine.build, "tests/integration/control_driver"),
-                                    os.path.join(self.machine.build, "wattgov"), str(self.number), f"run {self.number}"],
+        build = self.machine.build
+        process = subprocess.Popen([os.path.join(build, "tests/integration/control_driver"),
+                                    os.path.join(build, "wattgov"), str(self.number), f"run {self.number}"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                    text=True, env=self.environment)
         has_guard = self.kill(process)
