@@ -19,10 +19,9 @@
 #include "optimize/objective.h"
 
 static const struct wg_command *const children[] = {
-    &wg__command_job_create, &wg__command_job_next,
-    &wg__command_job_report, &wg__command_job_list,
-    &wg__command_job_show,   &wg__command_job_export,
-    &wg__command_job_rm,     NULL,
+    &wg__command_job_create, &wg__command_job_run,  &wg__command_job_next,
+    &wg__command_job_report, &wg__command_job_list, &wg__command_job_show,
+    &wg__command_job_export, &wg__command_job_rm,   NULL,
 };
 
 const struct wg_command wg__command_job = {
@@ -32,6 +31,7 @@ const struct wg_command wg__command_job = {
     .epilog = "examples:\n"
               "  wattgov job create bert --batch-sizes 8,16,32,64 --default 32 \\\n"
               "      --target 'acc>=0.84' --max-epochs 20\n"
+              "  wattgov job run bert -- python train.py --bs {batch_size}\n"
               "  wattgov job next bert --json\n"
               "  wattgov job report bert 1 --reached --epochs 7 --energy 81000 --time 410\n"
               "  wattgov job show bert",

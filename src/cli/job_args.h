@@ -22,6 +22,7 @@
 extern const struct wg_command wg__command_job_create;
 extern const struct wg_command wg__command_job_next;
 extern const struct wg_command wg__command_job_report;
+extern const struct wg_command wg__command_job_run;
 extern const struct wg_command wg__command_job_list;
 extern const struct wg_command wg__command_job_show;
 extern const struct wg_command wg__command_job_export;

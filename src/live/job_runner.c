@@ -56,8 +56,8 @@ static void note_trouble(struct wg_job_watch *watch, enum wg_code code, const st
 enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch, double metric)
 {
     struct wg_error err;
-    if (watch->run.is_survey)
-        return WG_JOB_CONTINUE;
+    if (watch->run.is_survey || watch->answer != WG_JOB_CONTINUE) /* what comes after it is late */
+        return watch->answer;
     if (!isfinite(metric) && !watch->has_warned) {
         struct wg_error note;
         (void)wg__fail(&note, WG_EDATA, "epoch %u: the metric '%s' is not a number", epoch,

@@ -247,10 +247,13 @@ static void take_signals(struct wg_train_run *run)
     struct wg_child *child = &run->result->child;
     bool to_group = false;
     for (int signal; (signal = wg__signals_wait(run->request->signals, 0, &to_group)) != 0;) {
-        if (signal == SIGCHLD)
+        if (signal == SIGCHLD) {
             wg__child_check(child);
-        else
+        } else {
             wg__child_pass(child, signal, to_group);
+            if (run->result->passed_signal == 0)
+                run->result->passed_signal = signal;
+        }
     }
 }
 

@@ -104,6 +104,7 @@ struct wg_train_moment {
 struct wg_train_result {
     struct wg_child child;
     bool was_stopped;                /* by `event` */
+    int passed_signal;               /* the first that we got and passed on; 0: none */
     bool is_governed;                /* settings were made */
     char why_not[WG_TRAIN_WHY_SIZE]; /* !is_governed: why */
     struct wg_window_result total;   /* of the job's GPUs, from start to end */

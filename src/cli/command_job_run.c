@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `wattgov job run`: one recurrence of a job, trained under the power governor.
+ *
+ * This joins three parts that do not know each other: the recurrence (live/job_runner.h), the
+ * governor around a command (live/train_runner.h), and what the command tells of its progress. A
+ * script may tell the metric before or after the epoch that it belongs to; a metric that reaches
+ * the target counts at once.
+ *
+ * Threads: the main thread; the meter has its own.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/json.h"
+#include "cli/device_args.h"
+#include "cli/job_args.h"
+#include "cli/quantity.h"
+#include "live/job_runner.h"
+#include "live/profile_cache.h"
+#include "live/train_runner.h"
+
+/* A run that is watched is missed soon. */
+static const double lease_s = 600;
+
+struct args {
+    struct wg_device_args devices;
+    const char *store;
+    const char *step_regex, *epoch_regex, *metric_regex;
+    bool observe;
+    bool quiet;
+    bool json;
+    struct wg_option_command command;
+};
+
+static const struct wg_option options[] = {
+    WG_DEVICE_OPTIONS(struct args, devices),
+    {.name = "step-regex",
+     WG_OPTION_STRING(struct args, step_regex),
+     .value = "REGEX",
+     .fallback = "none",
+     .help = "Matches lines that the command prints at steps; a group is the step's number."},
+    {.name = "epoch-regex",
+     WG_OPTION_STRING(struct args, epoch_regex),
+     .value = "REGEX",
+     .fallback = "none",
+     .help = "The same for epochs."},
+    {.name = "metric-regex",
+     WG_OPTION_STRING(struct args, metric_regex),
+     .value = "REGEX",
+     .fallback = "none",
+     .help = "Matches lines with the target metric; its group is the value."},
+    {.name = "observe",
+     WG_OPTION_FLAG(struct args, observe),
+     .help = "Sets no power limit, only measures."},
+    {.name = "quiet",
+     .letter = 'q',
+     WG_OPTION_FLAG(struct args, quiet),
+     .help = "Says nothing while it runs."},
+    {.name = "json",
+     WG_OPTION_FLAG(struct args, json),
+     .help = "Write what became of it as JSON, to standard output."},
+    WG_JOB_OPTION_STORE(struct args, store),
+};
+
+static const struct wg_option_set set = {
+    .command = "wattgov job run",
+    .word = "NAME",
+    .summary =
+        "Trains a job once, until it reaches its target: asks for the batch size, runs the command "
+        "under the power governor, stops runs that are not worth going on, tries again, and "
+        "remembers what was learned. In the command {batch_size}, {learning_rate}, {epochs} and "
+        "{run} are replaced; WATTGOV_BATCH_SIZE and so on say the same.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .epilog = "examples:\n"
+              "  wattgov job run bert -- python train.py --bs {batch_size}\n"
+              "  wattgov job run bert --epoch-regex 'epoch (\\d+)' --metric-regex 'acc (\\S+)' \\\n"
+              "      -- ./train.sh {batch_size} {learning_rate}",
+    WG_OPTION_COMMAND(struct args, command),
+};
+
+struct session {
+    const struct args *args;
+    struct wg_store *store;
+    const char *name;
+    struct wg_machine *machine;
+    struct wg_signals signals;
+    const struct wg_device_info *infos[WG_TRAIN_GPUS_MAX];
+    size_t gpus[WG_TRAIN_GPUS_MAX];
+    size_t gpu_count;
+
+    /* The present attempt. */
+    const struct wg_job_attempt *attempt;
+    struct wg_job_watch *watch;
+    unsigned last_epoch;    /* told to the watch */
+    unsigned pending_epoch; /* done, and its metric not told yet; 0: none */
+    double held_metric;     /* told, and its epoch not; NAN: none */
+    struct wg_train_result result;
+    struct wg_train_point cached[WG_POWER_LIMITS_MAX];
+};
+
+static void say(const char *line)
+{
+    (void)fprintf(stderr, "wattgov job run: %s\n", line);
+}
+
+static void say_of_job(void *context, const char *line)
+{
+    (void)context;
+    say(line);
+}
+
+static void say_of_train(const char *line, void *context)
+{
+    if (!((const struct session *)context)->args->quiet)
+        say(line);
+}
+
+static double now_s(void *context)
+{
+    (void)context;
+    return wg__job_now_s();
+}
+
+static void keep_lease(const struct wg_train_status *status, void *context)
+{
+    (void)status;
+    wg__job_watch_tick(((struct session *)context)->watch);
+}
+
+/* -- Progress --------------------------------------------------------------------------------- */
+
+static bool tell_epoch(struct session *session, unsigned epoch, double metric)
+{
+    session->last_epoch = epoch;
+    session->pending_epoch = 0;
+    session->held_metric = NAN;
+    return wg__job_watch_epoch(session->watch, epoch, metric) == WG_JOB_CONTINUE;
+}
+
+/* An epoch is done: its metric was told before, or is still to come. One that never came is told
+ * when the next epoch is done. */
+static bool take_epoch(struct session *session, unsigned epoch)
+{
+    if (epoch <= session->last_epoch)
+        return true;
+    if (session->pending_epoch > 0 && session->pending_epoch < epoch &&
+        !tell_epoch(session, session->pending_epoch, NAN))
+        return false;
+    if (!isnan(session->held_metric))
+        return tell_epoch(session, epoch, session->held_metric);
+    session->pending_epoch = epoch;
+    return true;
+}
+
+static bool take_metric(struct session *session, double metric)
+{
+    const struct wg_store_job *job = &session->attempt->order->job;
+    const bool is_reached = job->higher_is_better ? metric >= job->target : metric <= job->target;
+    if (session->pending_epoch > 0)
+        return tell_epoch(session, session->pending_epoch, metric);
+    if (is_reached)
+        return tell_epoch(session, session->last_epoch + 1, metric);
+    session->held_metric = metric;
+    return true;
+}
+
+/* False ends the command. */
+static bool take_event(const struct wg_progress_event *event, void *context)
+{
+    struct session *session = context;
+    const char *metric = session->attempt->order->job.metric;
+    const unsigned most = session->attempt->order->job.max_epochs;
+    switch (event->kind) {
+    case WG_PROGRESS_EPOCH:
+        if (!(event->value >= 1))
+            return true;
+        return take_epoch(session, (unsigned)fmin(event->value, most));
+    case WG_PROGRESS_METRIC:
+        if (event->name[0] != '\0' && strncmp(event->name, metric, sizeof event->name - 1) != 0)
+            return true; /* another metric of the script */
+        return take_metric(session, event->value);
+    default:
+        return true;
+    }
+}
+
+/* What was told last, once the command has ended by itself. */
+static void flush_progress(struct session *session)
+{
+    if (session->pending_epoch > 0)
+        (void)tell_epoch(session, session->pending_epoch, session->held_metric);
+    else if (!isnan(session->held_metric))
+        (void)tell_epoch(session, session->last_epoch + 1, session->held_metric);
+}
+
+/* -- Profiles --------------------------------------------------------------------------------- */
+
+static void fill_key(const struct session *session, char owner[WG_STORE_TEXT_SIZE + 8],
+                     struct wg_store_profile_key *out)
+{
+    wg__job_profile_owner(session->name, owner);
+    *out = (struct wg_store_profile_key){.owner = owner,
+                                         .gpu_model = session->infos[0]->name,
+                                         .gpu_count = (unsigned)session->gpu_count,
+                                         .knob = wg_knob_key(WG_KNOB_POWER_LIMIT),
+                                         .batch_size = session->attempt->order->run.batch_size};
+}
+
+/* Without a profile, or a store that gives it, everything is measured. */
+static void load_profile(struct session *session, struct wg_train_request *request)
+{
+    char owner[WG_STORE_TEXT_SIZE + 8];
+    struct wg_store_profile_key key;
+    struct wg_error err;
+    double when_s;
+    size_t count = 0;
+    fill_key(session, owner, &key);
+    if (wg__store_profile_get(session->store, &key, session->cached, &count, &when_s, &err) !=
+        WG_OK)
+        say(err.text);
+    request->cached = count > 0 ? session->cached : NULL;
+    request->cached_count = count;
+}
+
+/* Costs of an epoch, from the profile and how many steps an epoch has. */
+static void tell_costs(struct session *session, struct wg_objective objective)
+{
+    const struct wg_train_result *result = &session->result;
+    const struct wg_train_stage *stage = &result->stages[0];
+    const struct wg_train_point *best = NULL, *top = NULL;
+    objective.max_power_w = result->max_power_w;
+    if (stage->best >= stage->settings.count || !(result->epochs >= 1) || !(result->steps > 0))
+        return;
+    for (size_t i = 0; i < stage->point_count; i++) {
+        const struct wg_train_point *point = &stage->points[i];
+        if (point->setting == stage->settings.setting[stage->best])
+            best = point;
+        if (point->setting == stage->settings.setting[stage->settings.count - 1])
+            top = point;
+    }
+    if (best == NULL || top == NULL)
+        return;
+    const double steps = result->steps / result->epochs;
+    const double best_j =
+        steps * wg__objective_cost_per_s(&objective, best->power_w) / best->throughput;
+    const double top_j =
+        steps * wg__objective_cost_per_s(&objective, top->power_w) / top->throughput;
+    if (isfinite(best_j + top_j) && best_j > 0 && top_j > 0)
+        wg__job_watch_profile(session->watch, &(struct wg_job_costs){best_j, top_j, best_j});
+}
+
+static void save_profile(struct session *session)
+{
+    const struct wg_train_stage *stage = &session->result.stages[0];
+    char owner[WG_STORE_TEXT_SIZE + 8];
+    struct wg_store_profile_key key;
+    struct wg_error err;
+    if (!session->result.is_governed || stage->best >= stage->settings.count ||
+        stage->point_count == 0)
+        return;
+    fill_key(session, owner, &key);
+    if (wg__store_profile_put(session->store, &key, wg__job_now_s(), stage->points,
+                              stage->point_count, &err) != WG_OK)
+        say(err.text);
+}
+
+/* -- One attempt ------------------------------------------------------------------------------ */
+
+static void announce(const struct session *session)
+{
+    const struct wg_store_run *run = &session->attempt->order->run;
+    if (!session->args->quiet)
+        (void)fprintf(stderr,
+                      "wattgov job run: run %lld, recurrence %llu, attempt %u: batch size "
+                      "%u\n",
+                      (long long)run->id, (unsigned long long)run->recurrence, run->attempt,
+                      run->batch_size);
+}
+
+/* What became of an attempt, once its command has ended. */
+static void take_result(struct session *session, const struct wg_objective *objective,
+                        struct wg_job_result *out)
+{
+    const struct wg_train_result *result = &session->result;
+    const struct wg_train_stage *stage = &result->stages[0];
+    const bool is_measured = isfinite(result->total.energy_j);
+    const bool has_best = result->is_governed && stage->best < stage->settings.count;
+    if (!result->was_stopped)
+        flush_progress(session);
+    if (!is_measured)
+        say("the energy of this run is not known: nothing can be learned from it");
+    tell_costs(session, *objective);
+    save_profile(session);
+    *out = (struct wg_job_result){
+        .how = result->passed_signal != 0 || !is_measured ? WG_JOB_INTERRUPTED : WG_JOB_ENDED,
+        .exit_status = result->was_stopped ? 0 : result->child.status,
+        .energy_j = is_measured ? result->total.energy_j : 0,
+        .time_s = result->time_s,
+        .setting = has_best ? stage->settings.setting[stage->best] : (double)NAN};
+}
+
+static enum wg_code run_attempt(void *context, const struct wg_job_attempt *attempt,
+                                struct wg_job_watch *watch, struct wg_job_result *out,
+                                struct wg_error *err)
+{
+    struct session *session = context;
+    const struct args *args = session->args;
+    const enum wg_knob knob = WG_KNOB_POWER_LIMIT;
+    session->attempt = attempt;
+    session->watch = watch;
+    session->last_epoch = session->pending_epoch = 0;
+    session->held_metric = NAN;
+    session->result = (struct wg_train_result){0};
+    announce(session);
+    struct wg_train_request request = {.machine = session->machine,
+                                       .signals = &session->signals,
+                                       .gpus = session->gpus,
+                                       .gpu_count = session->gpu_count,
+                                       .knobs = &knob,
+                                       .knob_count = 1,
+                                       .observe = args->observe,
+                                       .words = attempt->words,
+                                       .environment = attempt->variables,
+                                       .holder = "wattgov job run",
+                                       .root = args->devices.root,
+                                       .progress = {.step_regex = args->step_regex,
+                                                    .epoch_regex = args->epoch_regex,
+                                                    .metric_regex = args->metric_regex},
+                                       .neighbor_setting = NAN,
+                                       .say = say_of_train,
+                                       .event = take_event,
+                                       .status = keep_lease,
+                                       .context = session};
+    enum wg_code code = wg__objective_parse(attempt->order->job.objective, &request.objective, err);
+    if (code != WG_OK)
+        return code;
+    load_profile(session, &request);
+    code = wg__train_run(&request, &session->result, err);
+    if (code == WG_OK)
+        take_result(session, &request.objective, out);
+    wg__train_result_fini(&session->result);
+    return code;
+}
+
+/* -- The recurrence --------------------------------------------------------------------------- */
+
+static enum wg_code find_gpus(struct session *session, struct wg_error *err)
+{
+    const size_t count = wg_machine_device_count(session->machine);
+    for (size_t i = 0; i < count; i++) {
+        const struct wg_device_info *info =
+            wg_device_get_info(wg_machine_device(session->machine, i));
+        if (info->kind != WG_DEVICE_GPU)
+            continue;
+        if (session->gpu_count == WG_TRAIN_GPUS_MAX)
+            return wg__fail(err, WG_EINVAL, "more than %d GPUs: choose some with --gpu",
+                            WG_TRAIN_GPUS_MAX);
+        session->infos[session->gpu_count] = info;
+        session->gpus[session->gpu_count++] = i;
+    }
+    if (session->gpu_count == 0)
+        return wg__fail(err, WG_ENODEV,
+                        "no GPU is here whose energy could be measured: see 'wattgov devices'");
+    return WG_OK;
+}
+
+/* The largest power of all GPUs together; NAN: a GPU has no limit to set. */
+static double largest_power_w(const struct session *session)
+{
+    struct wg_train_settings settings;
+    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->infos, session->gpu_count,
+                                NULL) != WG_OK)
+        return NAN;
+    return settings.setting[settings.count - 1] * (double)session->gpu_count;
+}
+
+static void write_json(const struct session *session, const struct wg_job_run_summary *summary,
+                       struct wg_buffer *out)
+{
+    struct wg_json json;
+    wg__json_init(&json, out);
+    wg__json_object(&json);
+    wg__json_member_string(&json, "schema", "wattgov.job.run/1");
+    wg__json_member_string(&json, "job", session->name);
+    wg__json_member_uint(&json, "recurrence", summary->recurrence);
+    wg__json_member_bool(&json, "reached", summary->reached);
+    wg__json_member_bool(&json, "interrupted", summary->is_interrupted);
+    wg__json_member_uint(&json, "attempts", summary->attempts);
+    wg__json_member_uint(&json, "batch_size", summary->batch_size);
+    wg__json_member_double(&json, "energy_j", summary->energy_j);
+    wg__json_member_double(&json, "time_s", summary->time_s);
+    wg__json_member_double(&json, "cost_j", summary->cost_j);
+    wg__json_close(&json);
+    wg__buffer_puts(out, "\n");
+}
+
+static int tell_end(const struct session *session, const struct wg_job_run_summary *summary)
+{
+    char energy[WG_QUANTITY_TEXT_SIZE];
+    struct wg_buffer out;
+    struct wg_error err;
+    int status = summary->reached ? WG_EXIT_OK : WG_EXIT_FAILED;
+    wg__joules_text(energy, summary->energy_j);
+    if (!session->args->quiet)
+        (void)fprintf(stderr, "wattgov job run: %s after %u attempt%s: %s, %.1f s, batch size %u\n",
+                      summary->reached          ? "the target was reached"
+                      : summary->is_interrupted ? "interrupted, and the run given back"
+                                                : "given up",
+                      summary->attempts, summary->attempts == 1 ? "" : "s", energy, summary->time_s,
+                      summary->batch_size);
+    if (!session->args->json)
+        return status;
+    wg__buffer_init(&out);
+    write_json(session, summary, &out);
+    if (wg__command_print(stdout, &out, &err) != WG_OK)
+        status = wg__command_fail(&set, &err);
+    wg__buffer_fini(&out);
+    return status;
+}
+
+static int train(struct session *session)
+{
+    char host[WG_STORE_TEXT_SIZE] = "";
+    struct wg_job_run_summary summary;
+    struct wg_store_job job;
+    struct wg_error err;
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    enum wg_code code = wg__job_open_store(&session->store, session->args->store, &err);
+    if (code == WG_OK)
+        code = wg__job_find(session->store, session->name, &job, &err);
+    if (code == WG_OK)
+        code = find_gpus(session, &err);
+    if (code != WG_OK)
+        return wg__command_fail(&set, &err);
+    const struct wg_job_run_opts opts = {.request = {.gpu_model = session->infos[0]->name,
+                                                     .gpu_count = (unsigned)session->gpu_count,
+                                                     .max_power_w = largest_power_w(session),
+                                                     .host = host,
+                                                     .pid = getpid(),
+                                                     .lease_s = lease_s},
+                                         .words = session->args->command.words,
+                                         .run = run_attempt,
+                                         .context = session,
+                                         .now_s = now_s,
+                                         .say = say_of_job};
+    code = wg__job_run(session->store, session->name, &opts, &summary, &err);
+    if (code != WG_OK)
+        return wg__command_fail(&set, &err);
+    return tell_end(session, &summary);
+}
+
+static int run_job(int argc, char *argv[])
+{
+    struct args args = {.devices = WG_DEVICE_ARGS_DEFAULT};
+    struct wg_error err;
+    const char *name = NULL;
+    int status = WG_EXIT_OK;
+    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    if (!wg__command_begin(&set, argc, argv, &args, &status))
+        return status;
+    if (code == WG_OK && args.command.count == 0)
+        code = wg__fail(&err, WG_EINVAL, "what to run? wattgov job run NAME -- CMD [ARG]...");
+    struct session *session = code == WG_OK ? wg__alloc_zeroed(1, sizeof *session) : NULL;
+    if (code == WG_OK && session == NULL)
+        (void)wg__fail(&err, WG_ENOMEM, "out of memory");
+    if (session == NULL)
+        return wg__command_fail(&set, &err);
+    session->args = &args;
+    session->name = name;
+    wg__signals_block(&session->signals, true);
+    if (wg__device_args_open(&args.devices, &session->machine, &err) == WG_OK)
+        status = train(session);
+    else
+        status = wg__command_fail(&set, &err);
+    wg__signals_restore(&session->signals);
+    wg_machine_close(session->machine);
+    wg__store_close(session->store);
+    wg__free(session);
+    return status;
+}
+
+const struct wg_command wg__command_job_run = {
+    .name = "run",
+    .summary = "Trains a job once, under the power governor",
+    .run = run_job,
+};

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`wattgov job run`: recurrences of a job whose command is a real process, on a virtual GPU.
+
+    tests/integration/job_run.py build/release
+
+The command needs 6, 4 or 12 epochs at batch sizes 8, 16 and 32, of a few hundredths of a second each.
+"""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+import vgpu_case
+from vgpu_case import DEADLINE_S, tool, wait_for
+
+SCRIPT = r"""
+import os, sys, time
+how, batch = sys.argv[1], int(sys.argv[2])
+assert os.environ["WATTGOV_BATCH_SIZE"] == sys.argv[2]
+needs = {8: 6, 16: 4, 32: 12}[batch]
+if how == "breaks":
+    sys.exit(7)
+with open(os.environ["WATTGOV_PROGRESS"], "a", buffering=1) as progress:
+    for epoch in range(1, 1000):
+        time.sleep(0.03)
+        value = "nan" if how == "nan" and epoch == 1 else 0.8 * epoch / (9 if how == "slow" else needs)
+        if how == "slow":
+            time.sleep(0.2)
+        if how == "prints":
+            print(f"epoch {epoch} acc {value:.4f}", flush=True)
+        elif how == "metric_first":
+            progress.write(f"metric {value} acc\nepoch {epoch}\n")
+        elif how != "silent":
+            progress.write(f"epoch {epoch}\nmetric {value}\n")
+        if how == "silent" and epoch == 3:
+            break
+"""
+
+
+class Case(vgpu_case.Case):
+    def setUp(self):
+        super().setUp()
+        self.environment["WATTGOV_STATE_DIR"] = os.path.join(self.folder, "state")
+        for name in ("WATTGOV_PROGRESS", "RANK", "CUDA_VISIBLE_DEVICES"):
+            self.environment.pop(name, None)
+        _, self.machine = self.start("--machine", "v100")
+        self.script = os.path.join(self.folder, "train.py")
+        with open(self.script, "w", encoding="utf-8") as file:
+            file.write(SCRIPT)
+        self.job("create", "job", "--batch-sizes", "8,16,32", "--default", "8", "--target", "acc>=0.8", "--max-epochs", "20")
+
+    def command(self, *words):
+        return [os.path.join(os.path.dirname(tool("x")), "../wattgov"), "job", *words]
+
+    def job(self, *words, expect=0):
+        done = subprocess.run(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=DEADLINE_S, env=self.machine)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done
+
+    def train(self, how, *options, expect=0):
+        return self.job("run", "job", "--json", "--observe", *options, "--", "/usr/bin/python3", self.script, how,
+                        "{batch_size}", expect=expect)
+
+    def ends(self):
+        facts = [json.loads(line) for line in self.job("export", "job").stdout.splitlines()[1:]]
+        return [fact["state"] for fact in facts if fact["kind"] == "ended"]
+
+
+class Recurrences(Case):
+    def test_several_recurrences_learn_and_are_remembered(self):
+        for number in range(4):
+            result = json.loads(self.train(("plain", "metric_first")[number % 2]).stdout)
+            self.assertTrue(result["reached"])
+            self.assertEqual(result["recurrence"], number)
+            self.assertGreater(result["energy_j"], 0)
+        shown = json.loads(self.job("show", "job", "--json").stdout)
+        self.assertEqual((shown["completed"], shown["open_runs"]), (4, 0))
+        self.assertIn("V100", shown["gpus"][0]["gpu_model"])
+        for row in shown["gpus"][0]["batch_sizes"]:
+            if row["reached"]:
+                self.assertEqual(row["mean_epochs"], {8: 6, 16: 4, 32: 12}[row["batch_size"]])
+
+    def test_progress_is_read_from_what_the_command_prints(self):
+        done = self.train("prints", "--epoch-regex", r"epoch (\d+)", "--metric-regex", r"acc (\S+)")
+        self.assertIn("the target was reached after 1 attempt", done.stderr)
+
+    def test_what_teaches_nothing_is_said_and_given_back(self):
+        self.assertIn("without telling its metric once", self.train("silent", expect=1).stderr)
+        self.assertIn("broke 3 times in a row", self.train("breaks", expect=1).stderr)
+        missing = self.job("run", "job", "--observe", "--", "/no/such/program", "{batch_size}", expect=1)
+        self.assertIn("/no/such/program", missing.stderr)
+        self.assertIn("not a number", self.train("nan").stderr)
+        self.assertEqual(self.ends(), ["crashed"] * 4 + ["returned", "reached"])
+
+    def test_an_interrupted_run_is_given_back(self):
+        process = subprocess.Popen(self.command("run", "job", "--observe", "--", "/usr/bin/python3", self.script, "slow",
+                                                "{batch_size}"), stderr=subprocess.PIPE, text=True, env=self.machine)
+        self.stack.callback(process.kill)
+
+        def has_trained():
+            return '"epoch"' in self.job("export", "job").stdout
+        wait_for(has_trained, "an epoch")
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("interrupted, and the run given back", err)
+        self.assertEqual(self.ends(), ["returned"])
+
+
+if __name__ == "__main__":
+    vgpu_case.main(__doc__)
