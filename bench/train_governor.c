@@ -83,7 +83,7 @@ static void print(const char *gpu, const char *job, const char *objective, doubl
 }
 
 static void run_job(const struct wg_training_case *from, double step_s, const char *objective,
-                    double step_noise, size_t seeds, struct tally *tally)
+                    double step_noise, size_t seeds, struct tally *tally, struct tally *all)
 {
     const struct train_world_conditions conditions = {.step_noise = step_noise,
                                                       .power_noise = 0.01,
@@ -102,6 +102,7 @@ static void run_job(const struct wg_training_case *from, double step_s, const ch
     for (size_t seed = 1; seed <= seeds; seed++) {
         train_world_run(&job, &conditions, &config, seed, run_s, &result);
         add(tally, &result);
+        add(all, &result);
     }
 }
 
@@ -114,21 +115,24 @@ static int run_all(const struct wg_training_trace *trace, const struct wg_job_ta
 
     for (size_t g = 0; g < wg__trace_gpu_count(trace); g++)
         for (size_t o = 0; o < sizeof objectives / sizeof objectives[0]; o++)
-            for (size_t n = 0; n < sizeof noises / sizeof noises[0]; n++)
+            for (size_t n = 0; n < sizeof noises / sizeof noises[0]; n++) {
+                const char *gpu = wg__trace_gpu(trace, g);
+                struct tally all = {0};
+
                 for (size_t j = 0; j < jobs->count; j++) {
                     struct wg_training_case *from;
                     struct tally tally = {0};
 
-                    if (wg__trace_case(trace, wg__trace_gpu(trace, g), &jobs->jobs[j], &from,
-                                       &err) != WG_OK) {
+                    if (wg__trace_case(trace, gpu, &jobs->jobs[j], &from, &err) != WG_OK) {
                         (void)fprintf(stderr, "train_governor: %s\n", err.text);
                         return 1;
                     }
-                    run_job(from, step_s, objectives[o], noises[n], seeds, &tally);
-                    print(wg__trace_gpu(trace, g), jobs->jobs[j].name, objectives[o], noises[n],
-                          &tally);
+                    run_job(from, step_s, objectives[o], noises[n], seeds, &tally, &all);
+                    print(gpu, jobs->jobs[j].name, objectives[o], noises[n], &tally);
                     wg__case_free(from);
                 }
+                print(gpu, "all", objectives[o], noises[n], &all);
+            }
     return 0;
 }
 
