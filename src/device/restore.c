@@ -113,13 +113,15 @@ static bool collect(struct wg_journal_look *look, void *context)
         tell_unreadable(stale, look);
         return true;
     }
+    /* One whose holder died before it could set anything may lack a header: it is nobody's. */
+    const bool has_nothing = look->journal->is_ended || wg__journal_is_done(look->journal);
     const enum wg_journal_place place = wg__journal_place(&look->journal->header);
-    if (place == WG_JOURNAL_ELSEWHERE)
-        return true;
-    if (place == WG_JOURNAL_GONE || look->journal->is_ended || wg__journal_is_done(look->journal)) {
+    if (has_nothing || place == WG_JOURNAL_GONE) {
         (void)wg__journal_remove(look->journal, NULL);
         return true;
     }
+    if (place == WG_JOURNAL_ELSEWHERE)
+        return true;
     if (reserve(stale)) {
         stale->journals[stale->count++] = *look->journal;
         look->is_kept = true;

@@ -256,6 +256,23 @@ static void another_virtual_machine_is_left_alone_and_one_that_has_ended_is_drop
     stage_close(&stage);
 }
 
+static void one_that_was_cut_off_in_its_header_is_removed_anywhere(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "{\"wattgov_journal\":1,\"pid\":"};
+    struct stage stage;
+    stage_open(&stage);
+    assert_int_equal(setenv("WATTGOV_VGPU", stage.scratch.folder, 1), 0);
+    for (size_t i = 0; i < 2; i++) {
+        stage_leave_stale(&stage, texts[i], "1-1-1.journal");
+        const struct wg_restore_summary summary = stage_restore_stale(&stage);
+        assert_int_equal(summary.unreadable + summary.journals, 0);
+        assert_int_equal(stage_journals(&stage), 0);
+    }
+    assert_int_equal(unsetenv("WATTGOV_VGPU"), 0);
+    stage_close(&stage);
+}
+
 static void what_is_malformed_or_newer_is_told_and_left_in_place(void **state)
 {
     (void)state;
@@ -485,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_gone_is_told_and_waited_for),
         cmocka_unit_test(an_earlier_boot_is_dropped_and_sets_nothing),
         cmocka_unit_test(another_virtual_machine_is_left_alone_and_one_that_has_ended_is_dropped),
+        cmocka_unit_test(one_that_was_cut_off_in_its_header_is_removed_anywhere),
         cmocka_unit_test(what_is_malformed_or_newer_is_told_and_left_in_place),
         cmocka_unit_test(what_somebody_holds_is_left_alone),
         cmocka_unit_test(without_a_journal_no_device_is_opened_and_no_file_made),
