@@ -232,7 +232,8 @@ static void feed(struct world *world, struct wg_train_governor *governor, bool i
 
     do {
         wg__train_governor_tick(governor, &tick, &order);
-        assert(asked++ < 200); /* it comes to an end */
+        asked++;
+        assert(asked <= 200); /* it comes to an end */
     } while (obey(world, governor, &order, out) && !conditions->asks_once);
     (void)asked;
     if (isnan(out->hold_s) && wg__train_governor_phase(governor) == WG_TRAIN_HOLD) {
