@@ -111,11 +111,11 @@ def judge(report, curve, steps, time_s, energy_j, command):
               "saved": report["saving"]["energy_share"], "saved_error": report["saving"]["energy_share_error"]}
     least = min(epoch_cost(limit, largest_w) for limit in curve.values())
     result["best_w"] = min(curve, key=lambda w: epoch_cost(curve[w], largest_w))
-    if stage.get("best") is None:
+    if stage.get("best") is None or report["progress"] == "none":
         return result
     held = curve[min(curve, key=lambda w: abs(w - stage["best"]))]
     result["regret"] = epoch_cost(held, largest_w) / least - 1
-    if report["steps"]:
+    if report["steps"] and report["progress"] == "told":  # a period may be a multiple of a step
         epochs = report["steps"] / steps
         result["time_overhead"] = time_s / (epochs * held[0]) - 1
         result["energy_overhead"] = energy_j / (epochs * held[0] * held[1]) - 1
@@ -167,10 +167,14 @@ def report(args, kept, writes):
                          "time overhead", "energy overhead", "saved"], rows), ""]
         bound = BOUNDS.get(mode, 0.01)
         known = [found for found in of_mode.values() if found.get("regret") is not None]
+        refused = [f"{gpu.upper()} {name}" for (gpu, name, _), found in of_mode.items() if found["progress"] == "none"]
         command = f"bench/live_training.py --seconds {args.seconds:g} --mode {mode}"
         board.at_most(1, f"{mode}: worst regret of {len(known)} of {len(of_mode)} jobs",
                       max((found["regret"] for found in known), default=None), bound, command=command)
-        if mode != "period":
+        if mode == "period":
+            board.note(1, "period: jobs in whose power none was found (they are left at the largest limit)",
+                       ", ".join(refused) or "none", command=command)
+        else:
             for key in ("time_overhead", "energy_overhead"):
                 board.at_most(1, f"{mode}: worst {key.replace('_', ' ')} of {args.seconds:g} s",
                               max((found[key] for found in known if key in found), default=None), 0.02, command=command)

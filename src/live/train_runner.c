@@ -73,6 +73,7 @@ static enum wg_code find_settings(struct wg_train_run *run, struct wg_error *err
                                     request->gpu_count, err);
         if (code != WG_OK)
             return code;
+        run->result->stages[i].best = run->result->stages[i].settings.count; /* none yet */
     }
     return WG_OK;
 }
@@ -263,6 +264,8 @@ enum wg_code wg__train_run(const struct wg_train_request *request, struct wg_tra
 {
     *out = (struct wg_train_result){
         .steps = NAN, .epochs = NAN, .metric = NAN, .batch_size = NAN, .total.energy_j = NAN};
+    for (size_t i = 0; i < WG_TRAIN_STAGES_MAX; i++)
+        out->stages[i].search_s = NAN;
     if (request->gpu_count > WG_TRAIN_GPUS_MAX)
         return wg__fail(err, WG_EINVAL, "%zu GPUs, at most %d", request->gpu_count,
                         WG_TRAIN_GPUS_MAX);
