@@ -14,7 +14,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "live/child.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"
@@ -24,6 +23,7 @@
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
 #include "device/deadline.h"
+#include "live/child.h"
 #include "wattgov/window.h"
 
 static const uint64_t ns_per_s = 1000000000;

@@ -22,9 +22,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "live/child.h"
 #include "cli/table.h"
 #include "cli/top_frame.h"
+#include "live/child.h"
 
 /* Also read by handlers. */
 static volatile sig_atomic_t has_resized, has_stop, end_signal;
