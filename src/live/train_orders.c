@@ -77,11 +77,12 @@ static void keep_profile(struct wg_train_run *run)
 {
     struct wg_train_stage *stage = stage_of(run);
     const struct wg_train_point *points = NULL;
-    size_t count = wg__train_governor_profile(run->governor, &points);
-    count = count < WG_TRAIN_SETTINGS_MAX ? count : WG_TRAIN_SETTINGS_MAX;
-    for (size_t i = 0; i < count; i++)
-        stage->points[i] = points[i];
-    stage->point_count = count;
+    const size_t count = wg__train_governor_profile(run->governor, &points);
+    stage->point_count = 0;
+    while (stage->point_count < count && stage->point_count < WG_TRAIN_SETTINGS_MAX) {
+        stage->points[stage->point_count] = points[stage->point_count];
+        stage->point_count++;
+    }
     stage->best = wg__train_governor_best(run->governor);
     stage->drifts = wg__train_governor_drifts(run->governor);
 }
