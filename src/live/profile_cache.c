@@ -5,8 +5,12 @@
  */
 #include "live/profile_cache.h"
 
-/* NOLINTNEXTLINE(misc-redundant-expression): the two are equal today */
-_Static_assert(WG_POWER_LIMITS_MAX <= WG_STORE_POINTS_MAX, "a profile must fit into the store");
+/* A profile fits into the store, and what the store has into a profile. */
+_Static_assert(sizeof((struct wg_store_point[WG_STORE_POINTS_MAX]){0}) /
+                       sizeof(struct wg_store_point) ==
+                   sizeof((struct wg_train_point[WG_POWER_LIMITS_MAX]){0}) /
+                       sizeof(struct wg_train_point),
+               "one number of points");
 
 enum wg_code wg__store_profile_get(struct wg_store *store, const struct wg_store_profile_key *key,
                                    struct wg_train_point out[WG_POWER_LIMITS_MAX],
