@@ -103,11 +103,11 @@ static void watch_power(struct wg_train_run *run, double now_s)
     struct wg_train_signal *signal = run->signal;
     if (signal == NULL)
         return;
-    wg__train_signal_add(signal, now_s, run->power_w);
+    wg__train_signal_add(signal, run->sample_s, run->power_w, run->clock_hz);
     if (now_s < patience_s)
         return;
     if (!wg__train_signal_look(signal, now_s)) {
-        if (now_s > refusal_s && !run->has_refused) {
+        if (now_s > refusal_s && !run->has_refused && run->governor == NULL) {
             run->has_refused = true;
             wg__train_say(run,
                           "no steps: the command reports none, and its power has no period to go "

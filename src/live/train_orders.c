@@ -12,7 +12,9 @@
 
 enum { ORDERS_MOST = 8 };
 
-static const double trusted_periods = 24; /* a measurement that has only the period to go by */
+/* A measurement that has only the period to go by; math/period.c trusts no shorter ones. */
+static const double trusted_periods = 12, trusted_updates = 50;
+static const double signal_warmup_s = 5; /* once a period has been seen for ten seconds */
 static const double two_sided_95 = 1.96;
 
 static struct wg_train_stage *stage_of(struct wg_train_run *run)
@@ -45,14 +47,18 @@ enum wg_code wg__train_stage_begin(struct wg_train_run *run, size_t stage, struc
     if (run->control == NULL)
         settings_of_observer(settings, request->knobs[stage], request->gpu_count,
                              run->result->max_power_w / (double)request->gpu_count);
-    const double least_s = run->signal != NULL ? trusted_periods * run->signal->period.period_s : 0;
+    const struct wg_train_signal *signal = run->signal;
+    const double least_s = signal != NULL ? fmax(trusted_periods * signal->period.period_s,
+                                                 trusted_updates * signal->update_s)
+                                          : 0;
+    const bool is_seen_to_be_even = signal != NULL && !(request->warmup_s > 0);
     const bool is_first = stage == 0 && run->control != NULL;
     struct wg_train_config config = {
         .objective = request->objective,
         .settings = settings->setting,
         .count = settings->count,
         .setting_w = settings->knob == WG_KNOB_POWER_LIMIT ? (double)request->gpu_count : 0,
-        .warmup_s = request->warmup_s,
+        .warmup_s = is_seen_to_be_even ? signal_warmup_s : request->warmup_s,
         .measure_s = fmax(request->measure_s, least_s),
         .cached = is_first ? request->cached : NULL,
         .cached_count = is_first ? request->cached_count : 0,
@@ -117,6 +123,8 @@ static void set(struct wg_train_run *run, size_t setting)
         return;
     }
     run->setting = setting;
+    if (run->signal != NULL)
+        wg__train_signal_change(run->signal, wg__train_now_s(run));
 }
 
 static void begin(struct wg_train_run *run)
@@ -218,6 +226,7 @@ static void read_gpus(struct wg_train_run *run, struct wg_train_tick *tick)
         tick->power_w += has_power     ? sample.values[WG_METRIC_POWER_W]
                          : has_average ? sample.values[WG_METRIC_POWER_AVERAGE_W]
                                        : (double)NAN;
+        run->sample_s = fmax(run->sample_s, (double)(int64_t)(sample.t_ns - run->start_ns) / 1e9);
         if ((sample.present >> WG_METRIC_CLOCK_HZ & 1u) != 0) {
             clock_hz += sample.values[WG_METRIC_CLOCK_HZ];
             clocks++;
@@ -229,6 +238,7 @@ static void read_gpus(struct wg_train_run *run, struct wg_train_tick *tick)
     }
     tick->clock_hz = clocks > 0 ? clock_hz / (double)clocks : (double)NAN;
     run->power_w = tick->power_w;
+    run->clock_hz = tick->clock_hz;
 }
 
 /* The search of this stage is over: its time is known, and the next stage may begin. */

@@ -44,6 +44,8 @@ struct wg_train_run {
     double counted_steps; /* of these, attributed to a setting */
     double throughput;    /* smoothed, for the eye */
     double power_w;       /* newest, all GPUs; NAN */
+    double clock_hz;      /* newest, their mean; NAN */
+    double sample_s;      /* when the newest of their samples was taken */
     double stage_begin_s;
     double next_tick_s, next_look_s, next_moment_s, moment_every_s;
     bool is_foreign;

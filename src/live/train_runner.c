@@ -226,6 +226,8 @@ static enum wg_code start_job(struct wg_train_run *run, struct wg_error *err)
         code = wg_window_begin(&run->total, run->meter, "train", request->gpus, request->gpu_count,
                                err);
     run->start_ns = wg__clock_ns();
+    wg__train_tick(run, 0, false); /* reads the power before the job draws any */
+    wg__train_signal_idle(run->signal, run->power_w);
     if (code == WG_OK)
         code = spawn_job(run, &output.child, reads_output, err);
     if (code == WG_OK && reads_output)

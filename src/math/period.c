@@ -6,8 +6,10 @@
  *    off. The autocorrelation r(lag) needs no phase that lasts: steps of 5 % jitter lose theirs
  *    within some twenty periods, which flattens every peak of a periodogram. The first lag whose
  *    peak is nearly as high as the highest one is the candidate.
- * 2. Multiples: a signal of period p/2 has no power at the odd harmonics of 1/p. Then p is halved;
- *    likewise by 3. Where a period is expected, a simple multiple that is nearer to it is given.
+ * 2. Multiples: a signal of period p/d has no power at the harmonics of 1/p that d does not divide.
+ *    Then p is divided, by the largest such d. That is no rare case: a period of 5.4 bins repeats
+ *    exactly, noise apart, after 27 only. Where a period is expected, a simple multiple that is
+ *    nearer to it is given.
  * 3. Pauses: runs below the mean that last longer than a period are left out, and 1. is done again.
  * 4. The value: the phase of the strongest harmonic is followed through windows of a few periods;
  * its mean rate is the frequency. Its scatter is the error.
@@ -16,10 +18,11 @@
  * the contrast between whole and half periods must be large.
  * 6. Aliases: a sensor that averages over its own update period u shows a period P < 2u as a longer
  *    one, exactly in the shape of the true signal but with the share s = f u / (1 - f u) of its
- *    swing, f being the frequency that shows. Regular samples cannot tell the two. But power is not
- *    negative: when the dips that are seen, divided by s, would go below zero, there was no alias.
- *    Where they would not, and where the samples are rarer than the updates, the confidence is at
- *    most 0.5, unless a period was expected there: flagged, since the true one cannot be known.
+ *    swing, f being the frequency that shows. Regular samples cannot tell the two. But power does
+ *    not fall below a floor (that of the idle GPU; 0 at least): when the dips that are seen,
+ * divided by s, would go below it, there was no alias. Where they would not, and where the samples
+ * are rarer than the updates, the confidence is at most 0.5, unless a period was expected there:
+ * flagged, since the true one cannot be known.
  *
  * Rejected: a periodogram alone (Lomb, Scargle), for the jitter and since it prefers multiples of
  * the frequency where a harmonic is stronger than the fundamental.
@@ -36,11 +39,13 @@
 #include "math/statistics.h"
 
 enum { SAMPLES_LEAST = 16, PARTS_MOST = 3, HARMONICS = 6, FOLD_BINS = 20, WINDOWS_MOST = 512 };
+enum { DIVISORS_MOST = 12, DIVIDED_HARMONICS = 2 * DIVISORS_MOST };
 
 static const double pi = 3.14159265358979323846;
 static const double cycles_least = 4;    /* of the longest candidate */
 static const double cycles_sure = 8;     /* fewer are never sure */
 static const double bins_sure = 120;     /* chance has peaks in shorter records */
+static const double bins_expected = 40;  /* it seldom has them where a period is expected */
 static const double peak_share = 0.8;    /* of the highest peak: the first so high is the period */
 static const double peak_width = 0.25;   /* a peak is the highest within this share of its lag */
 static const double odd_share = 0.06;    /* of the harmonics' power; less: a multiple */
@@ -49,7 +54,7 @@ static const double same_share = 0.08;   /* two estimates of one period */
 static const double near_share = 0.35;   /* of what was expected */
 static const double window_periods = 4;  /* of phase following */
 static const double contrast_none = 0.25, contrast_sure = 0.7;
-static const double dip_most = 0.9; /* of the mean: no power falls deeper */
+static const double dip_most = 0.9; /* of what the mean is above the floor: none falls deeper */
 static const double ambiguous = 0.5;
 
 /* Whether r has a peak at `lag` that is the highest nearby and stands out of a trough before it. */
@@ -114,40 +119,40 @@ static double power_at(const struct wg_period_part *part, double frequency, doub
     return weight > 0 ? (re * re + im * im) / (weight * weight) : 0;
 }
 
-/* Power at the harmonics of a period, in windows of some periods, since the phase does not last. */
-static void harmonics(const struct wg_period_series *series, double period,
-                      double power[HARMONICS + 1])
+/* Power at the harmonics 1 .. `most` of a period, in windows of some periods, since the phase does
+ * not last. */
+static void harmonics(const struct wg_period_series *series, double period, size_t most,
+                      double *power)
 {
     const size_t window = (size_t)fmin((double)series->count, ceil(2 * window_periods * period));
     size_t windows = 0;
 
-    for (size_t k = 0; k <= HARMONICS; k++)
+    for (size_t k = 0; k <= most; k++)
         power[k] = 0;
     for (size_t first = 0; first + window <= series->count && windows < 16;
          first += window, windows++) {
         const struct wg_period_part part = {.series = series, .first = first, .count = window};
 
-        for (size_t k = 1; k <= HARMONICS && (double)k / period < 0.5; k++)
+        for (size_t k = 1; k <= most && (double)k / period < 0.5; k++)
             power[k] += power_at(&part, (double)k / period, NULL);
     }
 }
 
-/* The period behind a multiple of it: all power is at each `divisor`th harmonic. */
+/* The period behind a multiple of it: all power is at each `d`th harmonic. */
 static double without_multiples(const struct wg_period_series *series, double period)
 {
-    static const size_t divisors[] = {2, 3, 2};
-    double power[HARMONICS + 1];
+    double power[DIVIDED_HARMONICS + 1];
 
-    for (size_t d = 0; d < sizeof divisors / sizeof divisors[0]; d++) {
+    harmonics(series, period, DIVIDED_HARMONICS, power);
+    for (size_t d = DIVISORS_MOST; d >= 2; d--) {
         double all = 0, other = 0;
 
-        harmonics(series, period, power);
-        for (size_t k = 1; k <= HARMONICS; k++) {
+        for (size_t k = 1; k <= 2 * d; k++) {
             all += power[k];
-            other += k % divisors[d] != 0 ? power[k] : 0;
+            other += k % d != 0 ? power[k] : 0;
         }
-        if (period / (double)divisors[d] > 2 && other < odd_share * all)
-            period /= (double)divisors[d];
+        if (period / (double)d > 2 && other < odd_share * all)
+            return period / (double)d;
     }
     return period;
 }
@@ -219,7 +224,7 @@ static size_t strongest(const struct wg_period_series *series, double period)
     double power[HARMONICS + 1];
     size_t found = 1;
 
-    harmonics(series, period, power);
+    harmonics(series, period, HARMONICS, power);
     for (size_t k = 2; k <= 3; k++)
         if (power[k] > 4 * power[found])
             found = k;
@@ -325,12 +330,12 @@ static double agreement(const struct wg_period_series *series, double period)
     return agreeing / (double)parts;
 }
 
-/* How deep the mean period dips below the mean, as a share of the mean. */
-static double dip(const struct wg_period_series *series, double period)
+/* How deep the mean period dips below the mean, as a share of what the mean is above the floor. */
+static double dip(const struct wg_period_series *series, double period, double floor_value)
 {
     double sum[FOLD_BINS], least = 0;
     size_t number[FOLD_BINS];
-    const size_t bins = (size_t)fmin(FOLD_BINS, fmax(2, floor(period)));
+    const size_t bins = (size_t)fmin(FOLD_BINS, fmax(2, floor(2 * period)));
     const size_t window = (size_t)ceil(8 * period); /* the phase lasts so long */
     double dips = 0;
     size_t windows = 0;
@@ -339,7 +344,7 @@ static double dip(const struct wg_period_series *series, double period)
         for (size_t b = 0; b < bins; b++)
             number[b] = 0, sum[b] = 0;
         for (size_t i = first; i < first + window; i++) {
-            const double phase = fmod((double)(i - first) / period, 1);
+            const double phase = fmod(((double)(i - first) + 0.5) / period, 1);
             const size_t b = (size_t)fmin((double)bins - 1, floor(phase * (double)bins));
 
             if (series->mask[i] == 0)
@@ -353,18 +358,21 @@ static double dip(const struct wg_period_series *series, double period)
                 least = fmin(least, sum[b] / (double)number[b]);
         dips -= least;
     }
-    return windows > 0 && series->mean > 0 ? dips / (double)windows / series->mean : 0;
+    const double height = series->mean - floor_value;
+
+    return windows > 0 && height > 0 ? dips / (double)windows / height : 0;
 }
 
 /* Whether the period may be an alias of a shorter one. */
-static bool may_be_alias(const struct wg_period_series *series, double period)
+static bool may_be_alias(const struct wg_period_series *series, double period, double floor_value)
 {
     const double share = 1 / (period - 1); /* s of the header, with u one bin */
 
-    return dip(series, period) < dip_most * share;
+    return dip(series, period, floor_value) < dip_most * share;
 }
 
-static double confidence_of(const struct wg_period_series *series, double period, double error)
+static double confidence_of(const struct wg_period_series *series, double period, double error,
+                            bool is_expected)
 {
     const struct wg_period_part whole = {.series = series, .first = 0, .count = series->count};
     const double cycles = (double)series->count / period;
@@ -375,21 +383,26 @@ static double confidence_of(const struct wg_period_series *series, double period
     const double strong =
         fmin(1, fmax(0, (height - contrast_none) / (contrast_sure - contrast_none)));
     const double steady = isfinite(error) ? fmin(1, 0.03 * period / fmax(error, 1e-9)) : 0;
-    const double many = fmin(1, fmin(cycles / cycles_sure, (double)series->count / bins_sure));
+    const double many =
+        fmin(1, fmin(cycles / cycles_sure,
+                     (double)series->count / (is_expected ? bins_expected : bins_sure)));
 
     return 0.99 * strong * steady * many * agreement(series, period);
 }
 
 /* -- The outside -------------------------------------------------------------------------- */
 
-static enum wg_code check(const double *t_s, const double *value, size_t count, double update_s,
-                          struct wg_error *err)
+static enum wg_code check(const double *t_s, const double *value, size_t count,
+                          const struct wg_period_hint *hint, struct wg_error *err)
 {
     if (count < SAMPLES_LEAST)
         return wg__fail(err, WG_EINVAL, "period of %zu samples, expected at least %d", count,
                         SAMPLES_LEAST);
-    if (!(isfinite(update_s) && update_s > 0))
-        return wg__fail(err, WG_EINVAL, "period of a signal that is updated every %g s", update_s);
+    if (!(isfinite(hint->update_s) && hint->update_s > 0))
+        return wg__fail(err, WG_EINVAL, "period of a signal that is updated every %g s",
+                        hint->update_s);
+    if (!isfinite(hint->floor))
+        return wg__fail(err, WG_EINVAL, "period of a signal above a floor of %g", hint->floor);
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(t_s[i]) || !isfinite(value[i]))
             return wg__fail(err, WG_EINVAL, "sample %zu of a period is %g at %g s", i, value[i],
@@ -416,10 +429,10 @@ static enum wg_code usual_gap(const double *t_s, size_t count, double *out, stru
 }
 
 /* Finds and judges; `is_sparse`: the samples are rarer than the updates. */
-static void find(struct wg_period_series *series, double expected_s, bool is_sparse,
+static void find(struct wg_period_series *series, const struct wg_period_hint *hint, bool is_sparse,
                  struct wg_period *out)
 {
-    const double expected = expected_s / series->bin_s;
+    const double expected = hint->expected_s / series->bin_s;
     double error, period = find_candidate(series);
 
     if (!isnan(period)) {
@@ -429,11 +442,11 @@ static void find(struct wg_period_series *series, double expected_s, bool is_spa
     if (isnan(period))
         return;
     period = follow_phase(series, period, &error);
-    out->confidence = confidence_of(series, period, error);
     const double factor = factor_expected(period, expected);
     const bool is_near = expected > 0 && fabs(log(period * factor / expected)) < near_share;
 
-    if (!is_near && (is_sparse || may_be_alias(series, period)))
+    out->confidence = confidence_of(series, period, error, is_near);
+    if (!is_near && (is_sparse || may_be_alias(series, period, hint->floor)))
         out->confidence = fmin(out->confidence, ambiguous);
     if (!(period >= 2) || !(out->confidence > 0))
         return;
@@ -441,19 +454,20 @@ static void find(struct wg_period_series *series, double expected_s, bool is_spa
     out->error_s = error * factor * series->bin_s;
 }
 
-enum wg_code wg__period_find(const double *t_s, const double *value, size_t count, double update_s,
-                             double expected_s, struct wg_period *out, struct wg_error *err)
+enum wg_code wg__period_find(const double *t_s, const double *value, size_t count,
+                             const struct wg_period_hint *hint, struct wg_period *out,
+                             struct wg_error *err)
 {
     struct wg_period_series series;
     double gap_s = 0;
-    enum wg_code code = check(t_s, value, count, update_s, err);
+    enum wg_code code = check(t_s, value, count, hint, err);
 
     if (code == WG_OK)
         code = usual_gap(t_s, count, &gap_s, err);
     if (code != WG_OK)
         return code;
-    const bool is_sparse = gap_s > 1.5 * update_s;
-    const double bin_s = fmax(update_s, is_sparse ? gap_s : 0);
+    const bool is_sparse = gap_s > 1.5 * hint->update_s;
+    const double bin_s = fmax(hint->update_s, is_sparse ? gap_s : 0);
 
     *out = (struct wg_period){.period_s = NAN, .error_s = NAN};
     if (t_s[count - 1] - t_s[0] < (double)WG_PERIOD_BINS_LEAST * bin_s)
@@ -461,7 +475,7 @@ enum wg_code wg__period_find(const double *t_s, const double *value, size_t coun
     code = wg__period_series_init(&series, t_s, value, count, bin_s, 1 / cycles_least, err);
     if (code != WG_OK)
         return code;
-    find(&series, expected_s, is_sparse, out);
+    find(&series, hint, is_sparse, out);
     wg__period_series_fini(&series);
     return WG_OK;
 }

@@ -14,15 +14,21 @@
 
 static struct power_signal signal;
 
-static struct wg_period find(double update_s, double expected_s)
+static struct wg_period find_above(double update_s, double expected_s, double floor_w)
 {
+    const struct wg_period_hint hint = {
+        .update_s = update_s, .expected_s = expected_s, .floor = floor_w};
     struct wg_period out;
     struct wg_error err;
 
-    if (wg__period_find(signal.t_s, signal.value, signal.count, update_s, expected_s, &out, &err) !=
-        WG_OK)
+    if (wg__period_find(signal.t_s, signal.value, signal.count, &hint, &out, &err) != WG_OK)
         fail_msg("%s", err.text);
     return out;
+}
+
+static struct wg_period find(double update_s, double expected_s)
+{
+    return find_above(update_s, expected_s, 0);
 }
 
 static bool is_right(const struct wg_period *found, double share)
@@ -203,6 +209,74 @@ static void an_expected_period_vouches_for_an_ambiguous_one(void **state)
     assert_true(found.confidence >= 0.9 && is_right(&found, 0.01));
 }
 
+/* A sensor of 100 ms on a GPU that idles at 75 W. */
+static void make_slow_sensor(double step_s, double jitter, double busy_w, double duration_s,
+                             uint64_t seed)
+{
+    struct power_signal_shape shape = power_signal_usual(step_s, 0.1, duration_s);
+
+    shape.idle_w = 75;
+    shape.busy_w = busy_w;
+    shape.jitter = jitter;
+    shape.noise = 0.002;
+    power_signal_make(&shape, seed, &signal);
+}
+
+/* Dips that are small against the whole power, and large against what the job adds. */
+static void an_idle_floor_rules_aliases_out(void **state)
+{
+    static const double steps_s[] = {0.5, 0.522, 0.54, 0.61, 0.75, 1, 2.5}, busy_w[] = {92, 184};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof steps_s / sizeof steps_s[0]; i++)
+        for (size_t b = 0; b < 2; b++)
+            for (uint64_t seed = 1; seed <= 10; seed++) {
+                make_slow_sensor(steps_s[i], seed % 2 == 0 ? 0.01 : 0, busy_w[b],
+                                 fmax(24, 12 * steps_s[i]), seed);
+                const struct wg_period found = find_above(0.1, NAN, 75);
+
+                if (found.confidence < 0.9 || !is_right(&found, 0.01))
+                    fail_msg("a step of %g s at %g W, seed %u: found %g s with confidence %g",
+                             steps_s[i], busy_w[b], (unsigned)seed, found.period_s,
+                             found.confidence);
+            }
+    make_slow_sensor(0.5, 0.01, 92, 24, 1);
+    assert_true(find_above(0.1, NAN, 0).confidence <= 0.5);
+}
+
+/* The floor clears no alias: what is true for it is true for its dips. */
+static void an_alias_above_an_idle_floor_is_flagged(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 15; k++)
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            const double step_s = 0.055 + 0.01 * (double)k;
+
+            make_slow_sensor(step_s, seed % 2 == 0 ? 0.01 : 0, 250, 30, seed);
+            const struct wg_period found = find_above(0.1, NAN, 75);
+
+            if (!(found.confidence <= 0.5))
+                fail_msg("a step of %g s was taken for %g s with confidence %g", step_s,
+                         found.period_s, found.confidence);
+        }
+}
+
+/* Without jitter a period that is no whole number of bins repeats exactly after some of them. */
+static void what_repeats_only_after_several_periods_is_divided(void **state)
+{
+    (void)state;
+    for (unsigned percent = 45; percent <= 80; percent++) {
+        const double step_s = 0.01 * percent;
+
+        make_slow_sensor(step_s, 0, 250, 30, percent);
+        const struct wg_period found = find_above(0.1, NAN, 75);
+
+        if (found.confidence < 0.9 || !is_right(&found, 0.01))
+            fail_msg("a step of %g s: found %g s with confidence %g", step_s, found.period_s,
+                     found.confidence);
+    }
+}
+
 /* Two bursts a step: by itself the burst is the period. */
 static void what_is_expected_chooses_among_multiples(void **state)
 {
@@ -293,6 +367,7 @@ static void nothing_that_stands_still_has_a_period(void **state)
 
 static void refuses_samples_that_are_none(void **state)
 {
+    struct wg_period_hint hint = {.update_s = 1, .expected_s = NAN};
     struct wg_period out;
     struct wg_error err;
 
@@ -301,20 +376,27 @@ static void refuses_samples_that_are_none(void **state)
         signal.t_s[i] = (double)i;
         signal.value[i] = 1;
     }
-    assert_int_equal(wg__period_find(signal.t_s, signal.value, 15, 1, NAN, &out, &err), WG_EINVAL);
+    assert_int_equal(wg__period_find(signal.t_s, signal.value, 15, &hint, &out, &err), WG_EINVAL);
     assert_non_null(strstr(err.text, "15 samples"));
-    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, 0, NAN, &out, &err), WG_EINVAL);
+    hint.update_s = 0;
+    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, &hint, &out, &err), WG_EINVAL);
+    hint.update_s = 1;
+    hint.floor = NAN;
+    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, &hint, &out, &err), WG_EINVAL);
+    assert_non_null(strstr(err.text, "floor"));
+    hint.floor = 0;
     signal.t_s[7] = 6;
-    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, 1, NAN, &out, &err), WG_EINVAL);
+    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, &hint, &out, &err), WG_EINVAL);
     assert_non_null(strstr(err.text, "do not rise"));
     signal.t_s[7] = 7;
     signal.value[3] = NAN;
-    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, 1, NAN, &out, &err), WG_EINVAL);
+    assert_int_equal(wg__period_find(signal.t_s, signal.value, 32, &hint, &out, &err), WG_EINVAL);
 }
 
 static void runs_out_of_memory_cleanly(void **state)
 {
     const struct power_signal_shape shape = power_signal_usual(0.3, 0.02, 10);
+    const struct wg_period_hint hint = {.update_s = 0.02, .expected_s = NAN};
     struct wg_period out;
     enum wg_code code = WG_ENOMEM;
     size_t nth = 0;
@@ -324,7 +406,7 @@ static void runs_out_of_memory_cleanly(void **state)
     while (code != WG_OK) {
         assert_true(++nth < 10);
         wg__alloc_fail_from(nth);
-        code = wg__period_find(signal.t_s, signal.value, signal.count, 0.02, NAN, &out, NULL);
+        code = wg__period_find(signal.t_s, signal.value, signal.count, &hint, &out, NULL);
         wg__alloc_fail_from(0);
         assert_true(code == WG_OK || code == WG_ENOMEM);
     }
@@ -340,6 +422,9 @@ int main(void)
         cmocka_unit_test(a_step_too_short_for_the_sensor_is_flagged),
         cmocka_unit_test(samples_rarer_than_the_updates_are_flagged),
         cmocka_unit_test(an_expected_period_vouches_for_an_ambiguous_one),
+        cmocka_unit_test(an_idle_floor_rules_aliases_out),
+        cmocka_unit_test(an_alias_above_an_idle_floor_is_flagged),
+        cmocka_unit_test(what_repeats_only_after_several_periods_is_divided),
         cmocka_unit_test(what_is_expected_chooses_among_multiples),
         cmocka_unit_test(unequal_halves_are_no_period),
         cmocka_unit_test(irregular_times_do_not_harm),
