@@ -165,7 +165,9 @@ static void take(struct wg_train_governor *governor, const struct wg_train_measu
     }
     if (!has_ends && told > blind_sd * measurement->steps)
         governor->blind_s = fmin(governor->blind_s * blind_longer, blind_measure_most_s);
-    governor->book.step_noise = has_ends ? governor->pace.step_noise : 0;
+    /* Ends of steps that were reckoned from a period come with an error of their own; how they
+     * scatter says how fine the ticks are, and nothing of the job. */
+    governor->book.step_noise = has_ends && !(told > 0) ? governor->pace.step_noise : 0;
     wg__train_book_add(&governor->book, governor->target, measurement, told);
 }
 
