@@ -332,7 +332,7 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
                                        .progress = {.step_regex = args->step_regex,
                                                     .epoch_regex = args->epoch_regex,
                                                     .metric_regex = args->metric_regex},
-                                       .neighbor_setting = NAN,
+                                       .neighbor_setting = attempt->order->neighbor_setting,
                                        .say = say_of_train,
                                        .event = take_event,
                                        .status = keep_lease,

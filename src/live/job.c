@@ -218,9 +218,10 @@ static enum wg_code decide(struct wg_store *store, const struct wg_job_policy *d
     }
 }
 
-/* The power limit that the cached profile of this batch size says is best. */
+/* The power limit that the cached profile of a batch size on the run's GPUs says is best. */
 static enum wg_code find_setting(struct wg_store *store, const struct wg_store_job *job,
-                                 const struct wg_store_run *run, double *out, struct wg_error *err)
+                                 const struct wg_store_run *run, uint32_t batch_size, double *out,
+                                 struct wg_error *err)
 {
     char owner[WG_STORE_TEXT_SIZE + 8];
     wg__job_profile_owner(job->name, owner);
@@ -228,7 +229,7 @@ static enum wg_code find_setting(struct wg_store *store, const struct wg_store_j
                                              .gpu_model = run->gpu_model,
                                              .gpu_count = run->gpu_count,
                                              .knob = "power_limit",
-                                             .batch_size = run->batch_size};
+                                             .batch_size = batch_size};
     struct wg_store_point points[WG_STORE_POINTS_MAX];
     struct wg_power_sample samples[WG_STORE_POINTS_MAX];
     struct wg_objective objective;
@@ -246,6 +247,28 @@ static enum wg_code find_setting(struct wg_store *store, const struct wg_store_j
     /* A profile that is of no use is one that is not there. */
     if (code == WG_OK && wg__power_limit_best(&objective, samples, count, &best, NULL) == WG_OK)
         *out = points[best].setting;
+    return code;
+}
+
+/* The best power limit of the nearest batch size that was profiled, by ratio: where a search begins
+ * when the run's own was not. */
+static enum wg_code find_neighbor(struct wg_store *store, const struct wg_store_job *job,
+                                  const struct wg_store_run *run, double *out, struct wg_error *err)
+{
+    double nearest = INFINITY;
+    enum wg_code code = WG_OK;
+    *out = NAN;
+    for (size_t i = 0; i < job->batch_count && code == WG_OK; i++) {
+        const double distance = fabs(log((double)job->batch_size[i] / run->batch_size));
+        double setting = NAN;
+        if (distance >= nearest || job->batch_size[i] == run->batch_size)
+            continue;
+        code = find_setting(store, job, run, job->batch_size[i], &setting, err);
+        if (isnan(setting))
+            continue;
+        nearest = distance;
+        *out = setting;
+    }
     return code;
 }
 
@@ -280,7 +303,9 @@ static enum wg_code next(struct wg_store *store, const char *name,
     if (code == WG_OK)
         code = decide(store, decider, gpu->policy, request, recurrence, attempt, &out->run, err);
     if (code == WG_OK)
-        code = find_setting(store, &out->job, &out->run, &out->setting, err);
+        code = find_setting(store, &out->job, &out->run, out->run.batch_size, &out->setting, err);
+    if (code == WG_OK && isnan(out->setting))
+        code = find_neighbor(store, &out->job, &out->run, &out->neighbor_setting, err);
     wg__job_policy_free(decider);
     out->learning_rate =
         code == WG_OK ? wg__job_learning_rate(&out->job, out->run.batch_size) : (double)NAN;
@@ -300,7 +325,7 @@ enum wg_code wg__job_next(struct wg_store *store, const char *name,
                           const struct wg_job_request *request, struct wg_job_order *out,
                           struct wg_error *err)
 {
-    *out = (struct wg_job_order){.setting = NAN};
+    *out = (struct wg_job_order){.setting = NAN, .neighbor_setting = NAN};
     const enum wg_code code = store->ops->begin(store, true, err);
     if (code != WG_OK)
         return code;

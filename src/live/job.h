@@ -36,6 +36,8 @@ struct wg_job_order {
     struct wg_store_run run;
     double learning_rate; /* hint for this batch size; NAN: the job told none */
     double setting;       /* power limit in W that a profile found best; NAN: profile it */
+    double
+        neighbor_setting; /* without a profile: the best of the nearest batch size that has one */
     size_t taken_back;    /* runs of others that were */
 };
 

@@ -177,6 +177,41 @@ static void names_the_power_limit_that_the_profile_found_best(void **state)
     job_stage_close(&stage);
 }
 
+static void a_batch_size_without_a_profile_begins_at_its_nearest_ones_best_limit(void **state)
+{
+    (void)state;
+    struct job_stage stage;
+    struct wg_error err;
+    char owner[WG_STORE_TEXT_SIZE + 8];
+    job_stage_open(&stage, "fixed"); /* 16, of 8, 16, 32 and 64 */
+    wg__job_profile_owner("job", owner);
+    assert_true(isnan(job_stage_next(&stage).neighbor_setting));
+    /* By ratio 32 is nearer than 64; what 8 has is another GPU's. */
+    const struct {
+        const char *gpu;
+        uint32_t batch_size;
+        double best_w;
+    } profiles[] = {{"A40", 64, 200}, {"A40", 32, 150}, {"V100", 8, 125}};
+    for (size_t i = 0; i < 3; i++) {
+        const struct wg_store_profile_key key = {owner, profiles[i].gpu, 1, "power_limit",
+                                                 profiles[i].batch_size};
+        const struct wg_train_point points[] = {
+            {.setting = profiles[i].best_w, .power_w = 100, .throughput = 2, .settle_s = NAN},
+            {.setting = 300, .power_w = 290, .throughput = 2.5, .settle_s = NAN}};
+        assert_int_equal(wg__store_profile_put(stage.store, &key, 1, points, 2, &err), WG_OK);
+        assert_true(job_stage_next(&stage).neighbor_setting == (i == 0 ? 200 : 150));
+    }
+    /* Its own profile makes the neighbours' needless. */
+    const struct wg_store_profile_key own = {owner, "A40", 1, "power_limit", 16};
+    const struct wg_train_point point = {
+        .setting = 175, .power_w = 100, .throughput = 2, .settle_s = NAN};
+    assert_int_equal(wg__store_profile_put(stage.store, &own, 1, &point, 1, &err), WG_OK);
+    const struct wg_job_order order = job_stage_next(&stage);
+    assert_true(order.setting == 175);
+    assert_true(isnan(order.neighbor_setting));
+    job_stage_close(&stage);
+}
+
 /* What two rebuilt deciders of the same facts say next. */
 static void same_decision(struct job_stage *stage)
 {
@@ -308,6 +343,7 @@ int main(void)
         cmocka_unit_test(refuses_more_open_runs_than_a_policy_can_hold),
         cmocka_unit_test(a_survey_is_followed_by_the_run_of_its_recurrence),
         cmocka_unit_test(names_the_power_limit_that_the_profile_found_best),
+        cmocka_unit_test(a_batch_size_without_a_profile_begins_at_its_nearest_ones_best_limit),
         cmocka_unit_test(a_snapshot_says_what_the_whole_log_says),
         cmocka_unit_test(a_damaged_snapshot_is_left_out),
         cmocka_unit_test(a_question_without_memory_changes_nothing),
