@@ -20,6 +20,7 @@
 #include "cli/device_args.h"
 #include "cli/job_args.h"
 #include "cli/quantity.h"
+#include "cli/train_profile.h"
 #include "live/job_runner.h"
 #include "live/profile_cache.h"
 #include "live/train_runner.h"
@@ -31,6 +32,7 @@ struct args {
     struct wg_device_args devices;
     const char *store;
     const char *step_regex, *epoch_regex, *metric_regex;
+    const char *profile;
     bool observe;
     bool quiet;
     bool json;
@@ -54,6 +56,11 @@ static const struct wg_option options[] = {
      .value = "REGEX",
      .fallback = "none",
      .help = "Matches lines with the target metric; its group is the value."},
+    {.name = "profile",
+     WG_OPTION_STRING(struct args, profile),
+     .value = "warmup=TIME,measure=TIME",
+     .fallback = "as long as it needs",
+     .help = "Time before the first measurement of a power limit, and of each."},
     {.name = "observe",
      WG_OPTION_FLAG(struct args, observe),
      .help = "Sets no power limit, only measures."},
@@ -97,9 +104,10 @@ struct session {
     /* The present attempt. */
     const struct wg_job_attempt *attempt;
     struct wg_job_watch *watch;
-    unsigned last_epoch;    /* told to the watch */
-    unsigned pending_epoch; /* done, and its metric not told yet; 0: none */
-    double held_metric;     /* told, and its epoch not; NAN: none */
+    double warmup_s, measure_s; /* of the power limits; 0: seen by itself */
+    unsigned last_epoch;        /* told to the watch */
+    unsigned pending_epoch;     /* done, and its metric not told yet; 0: none */
+    double held_metric;         /* told, and its epoch not; NAN: none */
     struct wg_train_result result;
     struct wg_train_point cached[WG_POWER_LIMITS_MAX];
 };
@@ -324,6 +332,8 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
                                        .gpu_count = session->gpu_count,
                                        .knobs = &knob,
                                        .knob_count = 1,
+                                       .warmup_s = session->warmup_s,
+                                       .measure_s = session->measure_s,
                                        .observe = args->observe,
                                        .words = attempt->words,
                                        .environment = attempt->variables,
@@ -475,10 +485,11 @@ static int run_job(int argc, char *argv[])
     session->args = &args;
     session->name = name;
     wg__signals_block(&session->signals, true);
-    if (wg__device_args_open(&args.devices, &session->machine, &err) == WG_OK)
-        status = train(session);
-    else
-        status = wg__command_fail(&set, &err);
+    if (args.profile != NULL)
+        code = wg__train_profile_parse(args.profile, &session->warmup_s, &session->measure_s, &err);
+    if (code == WG_OK)
+        code = wg__device_args_open(&args.devices, &session->machine, &err);
+    status = code == WG_OK ? train(session) : wg__command_fail(&set, &err);
     wg__signals_restore(&session->signals);
     wg_machine_close(session->machine);
     wg__store_close(session->store);

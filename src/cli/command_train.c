@@ -21,6 +21,7 @@
 #include "cli/quantity.h"
 #include "cli/table.h"
 #include "cli/train_cache.h"
+#include "cli/train_profile.h"
 #include "cli/train_report.h"
 #include "optimize/power_curve.h"
 #include "optimize/power_limit.h"
@@ -159,37 +160,6 @@ struct session {
 
 /* -- Arguments -------------------------------------------------------------------------------- */
 
-/* "warmup=5s,measure=10s", in any order, each once at most. */
-static enum wg_code parse_profile(const char *text, double *warmup_s, double *measure_s,
-                                  struct wg_error *err)
-{
-    const char *const keys[] = {"warmup=", "measure="};
-    double *const values[] = {warmup_s, measure_s};
-    const char *at = text;
-    while (at != NULL && *at != '\0') {
-        char part[48];
-        const size_t length = strcspn(at, ",");
-        bool is_known = false;
-        if (length >= sizeof part)
-            break;
-        memcpy(part, at, length);
-        part[length] = '\0';
-        for (size_t i = 0; i < 2; i++) {
-            const size_t skip = strlen(keys[i]);
-            if (strncmp(part, keys[i], skip) != 0)
-                continue;
-            is_known =
-                wg__parse_duration(part + skip, values[i]) && *values[i] > 0 && *values[i] <= 86400;
-        }
-        if (!is_known)
-            break;
-        at = at[length] == ',' ? at + length + 1 : NULL;
-    }
-    if (at != NULL)
-        return wg__option_reject(err, "profile", text, "of the form warmup=5s,measure=10s");
-    return WG_OK;
-}
-
 static enum wg_code take_knobs(struct session *session, struct wg_error *err)
 {
     const struct wg_option_list *given = &session->args->knobs;
@@ -231,7 +201,7 @@ static enum wg_code take_args(struct session *session, struct wg_error *err)
     }
     code = take_knobs(session, err);
     if (code == WG_OK && args->profile != NULL)
-        code = parse_profile(args->profile, &request->warmup_s, &request->measure_s, err);
+        code = wg__train_profile_parse(args->profile, &request->warmup_s, &request->measure_s, err);
     if (code == WG_OK)
         code = check_outputs(args, err);
     request->words = args->command.words;

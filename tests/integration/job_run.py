@@ -95,6 +95,23 @@ class Recurrences(Case):
         self.assertIn("not a number", self.train("nan").stderr)
         self.assertEqual(self.ends(), ["crashed"] * 4 + ["returned", "reached"])
 
+    def test_a_wrong_profile_is_refused_and_opens_no_run(self):
+        said = self.train("plain", "--profile", "warmup=5", expect=2).stderr
+        self.assertIn("--profile: 'warmup=5'", said)
+        self.assertEqual(self.ends(), [])
+
+    def test_a_short_run_keeps_the_profile_for_the_next(self):
+        self.job("create", "short", "--batch-sizes", "16,32", "--default", "32", "--target", "f1>=84", "--max-epochs", "6",
+                 "--policy", "fixed")
+        self.job("run", "short", "--profile", "warmup=50ms,measure=100ms", "--", tool("wattgov-vload"), "squad", "--gpu", "V100",
+                 "--batch-size", "{batch_size}", "--time-scale", "2000", "--steps-per-epoch", "40", "--print-every", "1000")
+        order = json.loads(self.job("next", "short", "--gpu-name", self.gpu_of("short"), "--json").stdout)
+        self.assertFalse(order["needs_profile"])
+        self.assertLess(order["power_limit_w"], 250)
+
+    def gpu_of(self, name):
+        return json.loads(self.job("show", name, "--json").stdout)["gpus"][0]["gpu_model"]
+
     def test_an_interrupted_run_is_given_back(self):
         process = subprocess.Popen(self.command("run", "job", "--observe", "--", "/usr/bin/python3", self.script, "slow",
                                                 "{batch_size}"), stderr=subprocess.PIPE, text=True, env=self.machine)
