@@ -142,6 +142,11 @@ static void write_saving(const struct wg_train_report *report, struct wg_buffer 
             "saved     %.1f ± %.1f %% of the energy (%s) against the largest setting, "
             "in %.1f %% more time\n",
             100 * saving.energy_share, 100 * saving.share_error, energy, 100 * saving.slower_share);
+    } else if (result->is_governed && isnan(result->steps)) {
+        wg__buffer_puts(
+            out, "saved     nothing: without steps nothing is set. The command told none, and its "
+                 "power showed no period that can be trusted; tell them by "
+                 "$WATTGOV_PROGRESS or --step-regex\n");
     } else if (result->is_governed) {
         wg__buffer_puts(out, "saved     unknown: the search did not come to its end\n");
     } else {
