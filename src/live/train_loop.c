@@ -76,6 +76,8 @@ static void take_step(struct wg_train_run *run, const struct wg_progress_event *
 void wg__train_take_event(const struct wg_progress_event *event, void *context)
 {
     struct wg_train_run *run = context;
+    if (run->is_over)
+        return;
     switch (event->kind) {
     case WG_PROGRESS_STEP:
         take_step(run, event);

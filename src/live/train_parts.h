@@ -51,6 +51,7 @@ struct wg_train_run {
     bool is_foreign;
     bool has_refused; /* no period is to be found: said once */
     bool wants_stop;
+    bool is_over; /* the command has ended: what others still tell is not its progress */
     double stop_s;           /* when SIGTERM was sent; NAN */
     struct wg_error failure; /* code WG_OK: none */
 };

@@ -253,6 +253,7 @@ static enum wg_code finish(struct wg_train_run *run, struct wg_error *err)
 
 static void run_close(struct wg_train_run *run, struct wg_train_signal *signal)
 {
+    run->is_over = true; /* closing the progress reads what came since */
     wg__train_stage_end(run);
     give_back(run);
     wg_window_free(run->total);

@@ -241,6 +241,15 @@ class Ends(Case):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"wattgov train: .*power_limit.*wattgov train: .*vload.*\d+")
 
+    def test_a_process_that_outlives_the_command_may_go_on_telling_steps(self):
+        # Its lines come while the governor ends: they are no reason to crash, or to set anything.
+        script = ('(n=0; while [ -e "$WATTGOV_PROGRESS" ] && [ $n -lt 200000 ]; do n=$((n+1)); '
+                  'echo "step $n" >> "$WATTGOV_PROGRESS"; done) >/dev/null 2>&1 & sleep 0.3')
+        done = self.train("--no-cache", "--json", "--", "bash", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(json.loads(done.stdout)["steps"], 0)
+        self.expect_nothing_left()
+
     def test_somebody_elses_limit_is_left_as_it_is(self):
         process = self.start_job()
         client = self.client(self.machine)
