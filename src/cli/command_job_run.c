@@ -20,7 +20,7 @@
 #include "cli/device_args.h"
 #include "cli/job_args.h"
 #include "cli/quantity.h"
-#include "cli/train_profile.h"
+#include "cli/train_args.h"
 #include "live/job_runner.h"
 #include "live/profile_cache.h"
 #include "live/train_runner.h"
@@ -31,43 +31,14 @@ static const double lease_s = 600;
 struct args {
     struct wg_device_args devices;
     const char *store;
-    const char *step_regex, *epoch_regex, *metric_regex;
-    const char *profile;
-    bool observe;
-    bool quiet;
+    struct wg_train_args train;
     bool json;
     struct wg_option_command command;
 };
 
 static const struct wg_option options[] = {
     WG_DEVICE_OPTIONS(struct args, devices),
-    {.name = "step-regex",
-     WG_OPTION_STRING(struct args, step_regex),
-     .value = "REGEX",
-     .fallback = "none",
-     .help = "Matches lines that the command prints at steps; a group is the step's number."},
-    {.name = "epoch-regex",
-     WG_OPTION_STRING(struct args, epoch_regex),
-     .value = "REGEX",
-     .fallback = "none",
-     .help = "The same for epochs."},
-    {.name = "metric-regex",
-     WG_OPTION_STRING(struct args, metric_regex),
-     .value = "REGEX",
-     .fallback = "none",
-     .help = "Matches lines with the target metric; its group is the value."},
-    {.name = "profile",
-     WG_OPTION_STRING(struct args, profile),
-     .value = "warmup=TIME,measure=TIME",
-     .fallback = "as long as it needs",
-     .help = "Time before the first measurement of a power limit, and of each."},
-    {.name = "observe",
-     WG_OPTION_FLAG(struct args, observe),
-     .help = "Sets no power limit, only measures."},
-    {.name = "quiet",
-     .letter = 'q',
-     WG_OPTION_FLAG(struct args, quiet),
-     .help = "Says nothing while it runs."},
+    WG_TRAIN_OPTIONS(struct args, train),
     {.name = "json",
      WG_OPTION_FLAG(struct args, json),
      .help = "Write what became of it as JSON, to standard output."},
@@ -97,17 +68,14 @@ struct session {
     const char *name;
     struct wg_machine *machine;
     struct wg_signals signals;
-    const struct wg_device_info *infos[WG_TRAIN_GPUS_MAX];
-    size_t gpus[WG_TRAIN_GPUS_MAX];
-    size_t gpu_count;
+    struct wg_train_gpus gpus;
 
     /* The present attempt. */
     const struct wg_job_attempt *attempt;
     struct wg_job_watch *watch;
-    double warmup_s, measure_s; /* of the power limits; 0: seen by itself */
-    unsigned last_epoch;        /* told to the watch */
-    unsigned pending_epoch;     /* done, and its metric not told yet; 0: none */
-    double held_metric;         /* told, and its epoch not; NAN: none */
+    unsigned last_epoch;    /* told to the watch */
+    unsigned pending_epoch; /* done, and its metric not told yet; 0: none */
+    double held_metric;     /* told, and its epoch not; NAN: none */
     struct wg_train_result result;
     struct wg_train_point cached[WG_POWER_LIMITS_MAX];
 };
@@ -125,7 +93,7 @@ static void say_of_job(void *context, const char *line)
 
 static void say_of_train(const char *line, void *context)
 {
-    if (!((const struct session *)context)->args->quiet)
+    if (!((const struct session *)context)->args->train.quiet)
         say(line);
 }
 
@@ -214,8 +182,8 @@ static void fill_key(const struct session *session, char owner[WG_STORE_TEXT_SIZ
 {
     wg__job_profile_owner(session->name, owner);
     *out = (struct wg_store_profile_key){.owner = owner,
-                                         .gpu_model = session->infos[0]->name,
-                                         .gpu_count = (unsigned)session->gpu_count,
+                                         .gpu_model = session->gpus.infos[0]->name,
+                                         .gpu_count = (unsigned)session->gpus.count,
                                          .knob = wg_knob_key(WG_KNOB_POWER_LIMIT),
                                          .batch_size = session->attempt->order->run.batch_size};
 }
@@ -283,7 +251,7 @@ static void save_profile(struct session *session)
 static void announce(const struct session *session)
 {
     const struct wg_store_run *run = &session->attempt->order->run;
-    if (!session->args->quiet)
+    if (!session->args->train.quiet)
         (void)fprintf(stderr,
                       "wattgov job run: run %lld, recurrence %llu, attempt %u: batch size "
                       "%u\n",
@@ -328,26 +296,22 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
     announce(session);
     struct wg_train_request request = {.machine = session->machine,
                                        .signals = &session->signals,
-                                       .gpus = session->gpus,
-                                       .gpu_count = session->gpu_count,
+                                       .gpus = session->gpus.positions,
+                                       .gpu_count = session->gpus.count,
                                        .knobs = &knob,
                                        .knob_count = 1,
-                                       .warmup_s = session->warmup_s,
-                                       .measure_s = session->measure_s,
-                                       .observe = args->observe,
                                        .words = attempt->words,
                                        .environment = attempt->variables,
                                        .holder = "wattgov job run",
                                        .root = args->devices.root,
-                                       .progress = {.step_regex = args->step_regex,
-                                                    .epoch_regex = args->epoch_regex,
-                                                    .metric_regex = args->metric_regex},
                                        .neighbor_setting = attempt->order->neighbor_setting,
                                        .say = say_of_train,
                                        .event = take_event,
                                        .status = keep_lease,
                                        .context = session};
     enum wg_code code = wg__objective_parse(attempt->order->job.objective, &request.objective, err);
+    if (code == WG_OK)
+        code = wg__train_args_take(&args->train, &request, err);
     if (code != WG_OK)
         return code;
     load_profile(session, &request);
@@ -360,34 +324,14 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
 
 /* -- The recurrence --------------------------------------------------------------------------- */
 
-static enum wg_code find_gpus(struct session *session, struct wg_error *err)
-{
-    const size_t count = wg_machine_device_count(session->machine);
-    for (size_t i = 0; i < count; i++) {
-        const struct wg_device_info *info =
-            wg_device_get_info(wg_machine_device(session->machine, i));
-        if (info->kind != WG_DEVICE_GPU)
-            continue;
-        if (session->gpu_count == WG_TRAIN_GPUS_MAX)
-            return wg__fail(err, WG_EINVAL, "more than %d GPUs: choose some with --gpu",
-                            WG_TRAIN_GPUS_MAX);
-        session->infos[session->gpu_count] = info;
-        session->gpus[session->gpu_count++] = i;
-    }
-    if (session->gpu_count == 0)
-        return wg__fail(err, WG_ENODEV,
-                        "no GPU is here whose energy could be measured: see 'wattgov devices'");
-    return WG_OK;
-}
-
 /* The largest power of all GPUs together; NAN: a GPU has no limit to set. */
 static double largest_power_w(const struct session *session)
 {
     struct wg_train_settings settings;
-    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->infos, session->gpu_count,
-                                NULL) != WG_OK)
+    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->gpus.infos,
+                                session->gpus.count, NULL) != WG_OK)
         return NAN;
-    return settings.setting[settings.count - 1] * (double)session->gpu_count;
+    return settings.setting[settings.count - 1] * (double)session->gpus.count;
 }
 
 static void write_json(const struct session *session, const struct wg_job_run_summary *summary,
@@ -417,7 +361,7 @@ static int tell_end(const struct session *session, const struct wg_job_run_summa
     struct wg_error err;
     int status = summary->reached ? WG_EXIT_OK : WG_EXIT_FAILED;
     wg__joules_text(energy, summary->energy_j);
-    if (!session->args->quiet)
+    if (!session->args->train.quiet)
         (void)fprintf(stderr, "wattgov job run: %s after %u attempt%s: %s, %.1f s, batch size %u\n",
                       summary->reached          ? "the target was reached"
                       : summary->is_interrupted ? "interrupted, and the run given back"
@@ -446,11 +390,14 @@ static int train(struct session *session)
     if (code == WG_OK)
         code = wg__job_find(session->store, session->name, &job, &err);
     if (code == WG_OK)
-        code = find_gpus(session, &err);
+        code = wg__train_gpus_find(session->machine, &session->gpus, &err);
+    if (code == WG_OK && session->gpus.count == 0)
+        code = wg__fail(&err, WG_ENODEV,
+                        "no GPU is here whose energy could be measured: see 'wattgov devices'");
     if (code != WG_OK)
         return wg__command_fail(&set, &err);
-    const struct wg_job_run_opts opts = {.request = {.gpu_model = session->infos[0]->name,
-                                                     .gpu_count = (unsigned)session->gpu_count,
+    const struct wg_job_run_opts opts = {.request = {.gpu_model = session->gpus.infos[0]->name,
+                                                     .gpu_count = (unsigned)session->gpus.count,
                                                      .max_power_w = largest_power_w(session),
                                                      .host = host,
                                                      .pid = getpid(),
@@ -485,8 +432,8 @@ static int run_job(int argc, char *argv[])
     session->args = &args;
     session->name = name;
     wg__signals_block(&session->signals, true);
-    if (args.profile != NULL)
-        code = wg__train_profile_parse(args.profile, &session->warmup_s, &session->measure_s, &err);
+    /* Wrong options are told before a run is opened. */
+    code = wg__train_args_take(&args.train, &(struct wg_train_request){0}, &err);
     if (code == WG_OK)
         code = wg__device_args_open(&args.devices, &session->machine, &err);
     status = code == WG_OK ? train(session) : wg__command_fail(&set, &err);

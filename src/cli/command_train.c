@@ -16,12 +16,11 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
-#include "cli/duration.h"
 #include "cli/options.h"
 #include "cli/quantity.h"
 #include "cli/table.h"
+#include "cli/train_args.h"
 #include "cli/train_cache.h"
-#include "cli/train_profile.h"
 #include "cli/train_report.h"
 #include "optimize/power_curve.h"
 #include "optimize/power_limit.h"
@@ -30,14 +29,11 @@ struct args {
     struct wg_device_args devices;
     const char *objective;
     struct wg_option_list knobs;
-    const char *profile;
-    bool observe;
+    struct wg_train_args train;
     const char *progress;
-    const char *step_regex, *epoch_regex, *metric_regex;
     bool json;
     const char *output;
     const char *html;
-    bool quiet;
     const char *name;
     unsigned batch_size;
     const char *store;
@@ -62,31 +58,12 @@ static const struct wg_option options[] = {
      .help =
          "What is moved: power_limit or gpu_clock; both, one after the other, when given twice."},
     WG_DEVICE_OPTIONS(struct args, devices),
-    {.name = "profile",
-     WG_OPTION_STRING(struct args, profile),
-     .value = "warmup=TIME,measure=TIME",
-     .fallback = "as long as it needs",
-     .help = "Time before the first measurement, and of each."},
-    {.name = "observe",
-     WG_OPTION_FLAG(struct args, observe),
-     .help = "Sets nothing: measures, and says what governing would save."},
+    WG_TRAIN_OPTIONS(struct args, train),
     {.name = "progress",
      WG_OPTION_STRING(struct args, progress),
      .value = "FILE|socket",
      .fallback = "a file of its own",
      .help = "What $WATTGOV_PROGRESS names for the command: a file, or a socket."},
-    {.name = "step-regex",
-     WG_OPTION_STRING(struct args, step_regex),
-     .value = "REGEX",
-     .help = "Matches lines that the command prints at steps; a group is the step's number."},
-    {.name = "epoch-regex",
-     WG_OPTION_STRING(struct args, epoch_regex),
-     .value = "REGEX",
-     .help = "The same for epochs."},
-    {.name = "metric-regex",
-     WG_OPTION_STRING(struct args, metric_regex),
-     .value = "REGEX",
-     .help = "Matches lines with the target metric; its group is the value."},
     {.name = "name",
      WG_OPTION_STRING(struct args, name),
      .value = "NAME",
@@ -118,10 +95,6 @@ static const struct wg_option options[] = {
      WG_OPTION_STRING(struct args, html),
      .value = "FILE",
      .help = "Writes a page with plots too."},
-    {.name = "quiet",
-     .letter = 'q',
-     WG_OPTION_FLAG(struct args, quiet),
-     .help = "Tells no choices while it runs."},
 };
 
 static const struct wg_option_set set = {
@@ -143,9 +116,7 @@ struct session {
     const struct args *args;
     struct wg_machine *machine;
     struct wg_signals signals;
-    const struct wg_device_info *infos[WG_TRAIN_GPUS_MAX];
-    size_t gpus[WG_TRAIN_GPUS_MAX];
-    size_t gpu_count;
+    struct wg_train_gpus gpus;
     enum wg_knob knobs[WG_TRAIN_STAGES_MAX];
     char holder[128];
     struct wg_train_request request;
@@ -200,41 +171,19 @@ static enum wg_code take_args(struct session *session, struct wg_error *err)
         return wg__fail(err, code, "--objective: %s", inner.text);
     }
     code = take_knobs(session, err);
-    if (code == WG_OK && args->profile != NULL)
-        code = wg__train_profile_parse(args->profile, &request->warmup_s, &request->measure_s, err);
+    if (code == WG_OK)
+        code = wg__train_args_take(&args->train, request, err);
     if (code == WG_OK)
         code = check_outputs(args, err);
     request->words = args->command.words;
-    request->observe = args->observe;
     request->neighbor_setting = NAN;
     request->root = args->devices.root;
-    const bool is_socket = args->progress != NULL && strcmp(args->progress, "socket") == 0;
-    request->progress = (struct wg_progress_opts){.path = is_socket ? NULL : args->progress,
-                                                  .is_socket = is_socket,
-                                                  .step_regex = args->step_regex,
-                                                  .epoch_regex = args->epoch_regex,
-                                                  .metric_regex = args->metric_regex};
+    request->progress.is_socket = args->progress != NULL && strcmp(args->progress, "socket") == 0;
+    request->progress.path = request->progress.is_socket ? NULL : args->progress;
     (void)snprintf(session->holder, sizeof session->holder, "wattgov train: %s",
                    args->command.words[0]);
     request->holder = session->holder;
     return code;
-}
-
-static enum wg_code find_gpus(struct session *session, struct wg_error *err)
-{
-    const size_t count = wg_machine_device_count(session->machine);
-    for (size_t i = 0; i < count; i++) {
-        const struct wg_device_info *info =
-            wg_device_get_info(wg_machine_device(session->machine, i));
-        if (info->kind != WG_DEVICE_GPU)
-            continue;
-        if (session->gpu_count == WG_TRAIN_GPUS_MAX)
-            return wg__fail(err, WG_EINVAL, "more than %d GPUs: choose some with --gpu",
-                            WG_TRAIN_GPUS_MAX);
-        session->infos[session->gpu_count] = info;
-        session->gpus[session->gpu_count++] = i;
-    }
-    return WG_OK;
 }
 
 /* What an earlier run has measured; without it, or without a store, everything is measured. */
@@ -242,13 +191,13 @@ static void load_cache(struct session *session)
 {
     const struct args *args = session->args;
     struct wg_error err;
-    if (session->gpu_count == 0 || args->no_cache || args->observe)
+    if (session->gpus.count == 0 || args->no_cache || args->train.observe)
         return;
     session->cache = (struct wg_train_cache_opts){.store = args->store,
                                                   .name = args->name,
                                                   .words = args->command.words,
-                                                  .gpu_model = session->infos[0]->name,
-                                                  .gpu_count = session->gpu_count,
+                                                  .gpu_model = session->gpus.infos[0]->name,
+                                                  .gpu_count = session->gpus.count,
                                                   .batch_size = args->batch_size};
     if (wg__train_cache_get(&session->cache, session->knobs[0], session->cached,
                             &session->request.cached_count, &err) != WG_OK) {
@@ -314,13 +263,13 @@ static double expected_share(const struct session *session)
     struct wg_error err;
     size_t index = 0;
     double limits_w[WG_TRAIN_SETTINGS_MAX];
-    if (session->result.is_governed || session->gpu_count == 0 || stage->point_count == 0)
+    if (session->result.is_governed || session->gpus.count == 0 || stage->point_count == 0)
         return NAN;
-    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->infos, session->gpu_count,
-                                &err) != WG_OK)
+    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->gpus.infos,
+                                session->gpus.count, &err) != WG_OK)
         return NAN;
     for (size_t i = 0; i < settings.count; i++)
-        limits_w[i] = settings.setting[i] * (double)session->gpu_count;
+        limits_w[i] = settings.setting[i] * (double)session->gpus.count;
     struct wg_objective objective = session->request.objective;
     objective.max_power_w = session->result.max_power_w;
     if (wg__power_search_init(&search, &objective, WG_POWER_SEARCH_FEW_PROBES, limits_w,
@@ -337,8 +286,8 @@ static enum wg_code write_reports(const struct session *session, struct wg_error
     const struct wg_train_report report = {
         .command = args->command.words,
         .objective = args->objective,
-        .infos = session->infos,
-        .gpu_count = session->gpu_count,
+        .infos = session->gpus.infos,
+        .gpu_count = session->gpus.count,
         .request = &session->request,
         .result = &session->result,
         .expected_share = expected_share(session),
@@ -382,10 +331,10 @@ static int train(struct session *session)
     struct wg_error err;
     session->request.machine = session->machine;
     session->request.signals = &session->signals;
-    session->request.gpus = session->gpus;
-    session->request.gpu_count = session->gpu_count;
+    session->request.gpus = session->gpus.positions;
+    session->request.gpu_count = session->gpus.count;
     session->request.say = say;
-    session->request.status = session->args->quiet ? NULL : tell;
+    session->request.status = session->args->train.quiet ? NULL : tell;
     session->request.context = session;
     load_cache(session);
     const enum wg_code code = wg__train_run(&session->request, &session->result, &err);
@@ -424,7 +373,7 @@ static int run_train(int argc, char *argv[])
         wg__signals_block(&session->signals, true);
         code = wg__device_args_open(&args.devices, &session->machine, &err);
         if (code == WG_OK)
-            code = find_gpus(session, &err);
+            code = wg__train_gpus_find(session->machine, &session->gpus, &err);
         status = code == WG_OK ? train(session) : wg__command_fail(&set, &err);
         wg__signals_restore(&session->signals);
     } else {
