@@ -205,6 +205,11 @@ static void load_cache(struct session *session)
         session->request.cached_count = 0;
     }
     session->request.cached = session->request.cached_count > 0 ? session->cached : NULL;
+    if (session->request.cached != NULL && !args->train.quiet)
+        (void)fprintf(stderr,
+                      "wattgov train: begins with the profile of an earlier run (%zu settings); "
+                      "--no-cache measures anew\n",
+                      session->request.cached_count);
 }
 
 static void save_cache(const struct session *session)
@@ -254,28 +259,32 @@ static void tell(const struct wg_train_status *status, void *context)
 
 /* -- The end ---------------------------------------------------------------------------------- */
 
-/* What the curves of measured jobs let expect of governing, from the one setting that was seen. */
-static double expected_share(const struct session *session)
+/* What the curves of measured jobs let expect of governing, from the power at the one setting that
+ * was seen. The unit of speed cancels out, so a job whose steps are not known has an estimate too,
+ * by its mean power. */
+static double expected_cost_share(const struct session *session)
 {
-    const struct wg_train_stage *stage = &session->result.stages[0];
+    const struct wg_train_result *result = &session->result;
+    const struct wg_train_stage *stage = &result->stages[0];
+    const bool is_measured = stage->point_count > 0;
+    const double power_w = is_measured ? stage->points[0].power_w : result->total.power_mean_w;
     struct wg_train_settings settings;
     struct wg_power_search search;
-    struct wg_error err;
-    size_t index = 0;
     double limits_w[WG_TRAIN_SETTINGS_MAX];
-    if (session->result.is_governed || session->gpus.count == 0 || stage->point_count == 0)
-        return NAN;
-    if (wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->gpus.infos,
-                                session->gpus.count, &err) != WG_OK)
+    size_t index = 0;
+    if (result->is_governed || session->gpus.count == 0 ||
+        wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->gpus.infos,
+                                session->gpus.count, NULL) != WG_OK)
         return NAN;
     for (size_t i = 0; i < settings.count; i++)
         limits_w[i] = settings.setting[i] * (double)session->gpus.count;
+    if (power_w < limits_w[0])
+        return 0; /* no limit would act */
     struct wg_objective objective = session->request.objective;
-    objective.max_power_w = session->result.max_power_w;
+    objective.max_power_w = result->max_power_w;
     if (wg__power_search_init(&search, &objective, WG_POWER_SEARCH_FEW_PROBES, limits_w,
-                              settings.count, NAN, &err) != WG_OK ||
-        wg__power_search_tell(&search, settings.count - 1, stage->points[0].power_w,
-                              stage->points[0].throughput, &err) != WG_OK)
+                              settings.count, NAN, NULL) != WG_OK ||
+        wg__power_search_tell(&search, settings.count - 1, power_w, 1, NULL) != WG_OK)
         return NAN;
     return wg__power_curve_best_gain(&search, &index);
 }
@@ -290,7 +299,7 @@ static enum wg_code write_reports(const struct session *session, struct wg_error
         .gpu_count = session->gpus.count,
         .request = &session->request,
         .result = &session->result,
-        .expected_share = expected_share(session),
+        .expected_cost_share = expected_cost_share(session),
     };
     struct wg_buffer text;
     wg__buffer_init(&text);

@@ -16,7 +16,7 @@ static void write_row(struct wg_json *json, const struct wg_train_report *report
     struct wg_train_row row;
     wg__train_row(report, stage, i, &row);
     wg__json_object(json);
-    wg__json_member_double(json, "setting", row.value);
+    wg__json_member_double(json, "setting", row.point->setting);
     wg__json_member_double(json, "power_w", row.point->power_w);
     wg__json_member_double(json, "power_sd_w", row.point->power_sd);
     wg__json_member_double(json, "steps_per_s", row.point->throughput);
@@ -30,6 +30,7 @@ static void write_row(struct wg_json *json, const struct wg_train_report *report
     wg__json_member_uint(json, "discarded", row.point->discarded);
     wg__json_member_double(json, "settle_s", row.point->settle_s);
     wg__json_member_bool(json, "is_best", row.is_best);
+    wg__json_member_bool(json, "is_remembered", row.is_remembered);
     wg__json_close(json);
 }
 
@@ -64,7 +65,7 @@ static void write_saving(struct wg_json *json, const struct wg_train_report *rep
     wg__json_member_double(json, "energy_share", is_known ? saving.energy_share : (double)NAN);
     wg__json_member_double(json, "energy_share_error", is_known ? saving.share_error : (double)NAN);
     wg__json_member_double(json, "slower_share", is_known ? saving.slower_share : (double)NAN);
-    wg__json_member_double(json, "expected_share", report->expected_share);
+    wg__json_member_double(json, "expected_cost_share", report->expected_cost_share);
     wg__json_close(json);
 }
 

@@ -3,6 +3,7 @@
  * `wattgov train --html`: the numbers and three plots as one page.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -53,33 +54,9 @@ static void write_facts(struct wg_page *page, const struct wg_train_report *repo
 static void write_table(struct wg_page *page, const struct wg_train_report *report,
                         const struct wg_train_stage *stage)
 {
-    const struct wg_table_column columns[] = {
-        {wg_knob_key(stage->settings.knob), WG_ALIGN_RIGHT},
-        {"power", WG_ALIGN_RIGHT},
-        {"steps/s", WG_ALIGN_RIGHT},
-        {"J/step", WG_ALIGN_RIGHT},
-        {"measured", WG_ALIGN_RIGHT},
-        {"measurements", WG_ALIGN_RIGHT},
-        {"thrown away", WG_ALIGN_RIGHT},
-    };
     struct wg_table table;
-    wg__table_init(&table, columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < stage->point_count; i++) {
-        struct wg_train_row row;
-        char value[WG_QUANTITY_TEXT_SIZE];
-        wg__train_row(report, stage, i, &row);
-        wg__knob_text(value, stage->settings.knob, row.value);
-        wg__table_cell(&table, "%s", value);
-        if (row.is_best)
-            wg__table_emphasize(&table);
-        wg__table_cell(&table, "%.1f ± %.1f W", row.point->power_w, row.point->power_sd);
-        wg__table_cell(&table, "%.4g", row.point->throughput);
-        wg__table_cell(&table, "%.4g", row.step_j);
-        wg__table_cell(&table, "%.1f s", row.point->measured_s);
-        wg__table_cell(&table, "%u", row.point->measurements);
-        wg__table_cell(&table, "%u", row.point->discarded);
-    }
-    wg__page_table(page, &table, "What was measured");
+    wg__train_table(report, stage, &table);
+    wg__page_table(page, &table, "What was measured; shares are against the largest setting");
     wg__table_fini(&table);
 }
 
@@ -90,7 +67,7 @@ static void write_curve(struct wg_page *page, const struct wg_train_report *repo
     for (size_t i = 0; i < stage->point_count; i++) {
         struct wg_train_row row;
         wg__train_row(report, stage, i, &row);
-        x[i] = shown(stage->settings.knob, row.value);
+        x[i] = shown(stage->settings.knob, row.point->setting);
         energy[i] = row.step_j;
         speed[i] = row.point->throughput;
     }
@@ -127,19 +104,18 @@ static void write_course(struct wg_page *page, const struct wg_train_report *rep
 {
     const struct wg_train_result *result = report->result;
     const size_t count = result->moment_count;
-    const enum wg_knob knob = report->request->knobs[0];
     double *numbers = wg__alloc_zeroed(3 * (count + 1), sizeof *numbers);
     if (numbers == NULL || count == 0) {
         wg__free(numbers);
         return;
     }
-    double *t_s = numbers, *power_w = numbers + count, *setting = numbers + 2 * count;
+    double *t_s = numbers, *power_w = numbers + count, *limit_w = numbers + 2 * count;
+    bool has_limit = false;
     for (size_t i = 0; i < count; i++) {
         t_s[i] = result->moments[i].t_s;
         power_w[i] = result->moments[i].power_w;
-        setting[i] = knob == WG_KNOB_POWER_LIMIT
-                         ? result->moments[i].setting * (double)report->gpu_count
-                         : (double)NAN;
+        limit_w[i] = result->moments[i].limit_w;
+        has_limit |= isfinite(limit_w[i]);
     }
     const struct wg_plot_series series[] = {
         {.label = "power",
@@ -152,7 +128,7 @@ static void write_course(struct wg_page *page, const struct wg_train_report *rep
          .mark = WG_PLOT_STEP,
          .color = WG_PLOT_VERMILION,
          .x = t_s,
-         .y = setting,
+         .y = limit_w,
          .count = count},
     };
     const struct wg_plot plot = {
@@ -160,10 +136,11 @@ static void write_course(struct wg_page *page, const struct wg_train_report *rep
         .x = {.title = "Time", .unit = "s", .from_zero = true},
         .y = {.title = "Power of the GPUs", .unit = "W", .from_zero = true},
         .series = series,
-        .series_count = knob == WG_KNOB_POWER_LIMIT ? 2 : 1,
+        .series_count = has_limit ? 2 : 1,
         .width = 720};
     wg__page_figures_begin(page);
-    wg__page_figure(page, &plot, "The search stands at the beginning.");
+    wg__page_figure(page, &plot,
+                    has_limit ? "The search stands at the beginning." : "Nothing limited it.");
     wg__page_figures_end(page);
     wg__free(numbers);
 }
@@ -171,15 +148,17 @@ static void write_course(struct wg_page *page, const struct wg_train_report *rep
 void wg__train_page(const struct wg_train_report *report, struct wg_buffer *out)
 {
     const struct wg_train_result *result = report->result;
-    struct wg_buffer command;
+    struct wg_buffer command, verdict;
     struct wg_page page;
     wg__buffer_init(&command);
+    wg__buffer_init(&verdict);
     for (char *const *word = report->command; *word != NULL; word++)
         wg__buffer_printf(&command, "%s%s", word == report->command ? "" : " ", *word);
     wg__page_begin(&page, out, "A training run under the power governor", command.data);
     write_facts(&page, report);
-    if (!result->is_governed)
-        wg__page_paragraph(&page, "Nothing was set: %s.", result->why_not);
+    wg__train_verdict(report, &verdict);
+    wg__page_paragraph(&page, "Objective: %s. Saved: %s.", report->objective,
+                       verdict.data != NULL ? verdict.data : "");
     write_course(&page, report);
     for (size_t i = 0; i < result->stage_count; i++) {
         if (result->stages[i].point_count == 0)
@@ -189,6 +168,7 @@ void wg__train_page(const struct wg_train_report *report, struct wg_buffer *out)
         write_curve(&page, report, &result->stages[i]);
     }
     wg__page_end(&page, NULL);
-    out->failed |= command.failed;
+    out->failed |= command.failed || verdict.failed;
     wg__buffer_fini(&command);
+    wg__buffer_fini(&verdict);
 }

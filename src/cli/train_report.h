@@ -11,6 +11,7 @@
 #include "live/train_runner.h"
 
 struct wg_buffer;
+struct wg_table;
 
 struct wg_train_report {
     char *const *command;
@@ -19,22 +20,31 @@ struct wg_train_report {
     size_t gpu_count;
     const struct wg_train_request *request;
     const struct wg_train_result *result;
-    double expected_share; /* observed only: what the curves of other jobs let expect; NAN */
+    /* Observed only: the share of the objective's cost that the curves of other jobs let expect to
+     * be saved; NAN: no idea. */
+    double expected_cost_share;
 };
 
 /* The numbers that all three show of a row of the profile. */
 struct wg_train_row {
     const struct wg_train_point *point;
-    double value;        /* of the setting, SI */
     double step_j;       /* energy of a step */
     double energy_ratio; /* of a step, over the largest setting's; NAN: that was not measured */
     double speed_ratio;
     double cost_ratio; /* of the objective */
     bool is_best;
+    bool is_remembered; /* from an earlier run, and not measured again */
 };
 /* Row `i` of a stage's profile. */
 void wg__train_row(const struct wg_train_report *report, const struct wg_train_stage *stage,
                    size_t i, struct wg_train_row *out);
+
+/* The profile of a stage as a table; the caller writes and frees it. */
+void wg__train_table(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                     struct wg_table *out);
+
+/* What was saved, or why not, in words: completes "saved". */
+void wg__train_verdict(const struct wg_train_report *report, struct wg_buffer *out);
 
 void wg__train_text(const struct wg_train_report *report, bool with_color, struct wg_buffer *out);
 void wg__train_json(const struct wg_train_report *report, struct wg_buffer *out);

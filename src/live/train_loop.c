@@ -21,7 +21,7 @@ static const double hold_tick_s = 0.2;    /* while nothing is at stake */
 static const double signal_tick_s = 0.02; /* while the power is watched for a period */
 static const double look_s = 2;
 static const double patience_s = 10; /* without a step, before the power is asked */
-static const double refusal_s = 120; /* after which it is said that there is no period */
+static const double refusal_s = 45;  /* after which it is said that there is no period */
 static const double copy_s = 10; /* for the last lines of a command, when their reader is slow */
 static const double kill_s = 30; /* from SIGTERM to SIGKILL of a job that is to stop */
 
@@ -63,8 +63,6 @@ static void take_step(struct wg_train_run *run, const struct wg_progress_event *
     const bool is_printed = run->request->progress.step_regex != NULL;
     run->result->source = is_printed ? WG_TRAIN_SOURCE_PRINTED : WG_TRAIN_SOURCE_TOLD;
     run->result->confidence = 1;
-    if (run->steps < event->value && t_s > run->step_s)
-        run->throughput = (event->value - run->steps) / (t_s - run->step_s);
     run->steps = event->value;
     run->step_s = t_s;
     if (isnan(run->counted_steps))
@@ -121,7 +119,6 @@ static void watch_power(struct wg_train_run *run, double now_s)
     }
     run->result->source = WG_TRAIN_SOURCE_PERIOD;
     run->result->confidence = signal->period.confidence;
-    run->throughput = 1 / signal->period.period_s;
     begin_stage(run);
     if (wg__train_signal_step(signal, now_s)) {
         run->steps = signal->steps;
@@ -146,11 +143,26 @@ static double setting_of(const struct wg_train_run *run)
                                                          : (double)NAN;
 }
 
+/* Of all GPUs together. With two knobs the limit stands at its best while the clock is searched. */
+static double limit_w(const struct wg_train_run *run)
+{
+    const struct wg_train_stage *stages = run->result->stages;
+    for (size_t i = 0; i < run->result->stage_count; i++) {
+        if (run->request->knobs[i] != WG_KNOB_POWER_LIMIT)
+            continue;
+        const bool was_searched = i < run->stage && stages[i].best < stages[i].settings.count;
+        const double limit = i == run->stage ? setting_of(run)
+                             : was_searched  ? stages[i].settings.setting[stages[i].best]
+                                             : (double)NAN;
+        return limit * (double)run->request->gpu_count;
+    }
+    return NAN;
+}
+
 static void tell_status(struct wg_train_run *run, double now_s)
 {
     if (run->request->status == NULL)
         return;
-    const struct wg_train_point *points = NULL;
     const struct wg_train_status status = {
         .t_s = now_s,
         .source = run->result->source,
@@ -159,13 +171,6 @@ static void tell_status(struct wg_train_run *run, double now_s)
         .why = run->why,
         .knob = run->request->knobs[run->stage],
         .setting = setting_of(run),
-        .power_w = run->power_w,
-        .throughput = run->throughput,
-        .steps = run->steps,
-        .epochs = run->result->epochs,
-        .metric = run->result->metric,
-        .measured = run->governor != NULL ? wg__train_governor_profile(run->governor, &points) : 0,
-        .settings = run->result->stages[run->stage].settings.count,
     };
     run->request->status(&status, run->request->context);
 }
@@ -184,11 +189,7 @@ static void keep_moment(struct wg_train_run *run, double now_s)
         run->moment_every_s *= 2;
     }
     result->moments[result->moment_count++] =
-        (struct wg_train_moment){.t_s = now_s,
-                                 .power_w = run->power_w,
-                                 .setting = setting_of(run),
-                                 .throughput = run->throughput,
-                                 .phase = phase_of(run)};
+        (struct wg_train_moment){.t_s = now_s, .power_w = run->power_w, .limit_w = limit_w(run)};
 }
 
 static void check_guard(struct wg_train_run *run)

@@ -178,8 +178,6 @@ static void end(struct wg_train_run *run)
         wg_window_free(run->open.window);
         run->open.window = NULL;
     }
-    if (isfinite(measurement.steps) && measurement.time_s > 0)
-        run->throughput = measurement.steps / measurement.time_s;
     wg__train_governor_tell(run->governor, &measurement);
 }
 

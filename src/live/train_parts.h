@@ -42,7 +42,6 @@ struct wg_train_run {
     double steps;         /* NAN: none known */
     double step_s;        /* when the newest ended */
     double counted_steps; /* of these, attributed to a setting */
-    double throughput;    /* smoothed, for the eye */
     double power_w;       /* newest, all GPUs; NAN */
     double clock_hz;      /* newest, their mean; NAN */
     double sample_s;      /* when the newest of their samples was taken */
@@ -51,7 +50,7 @@ struct wg_train_run {
     bool is_foreign;
     bool has_refused; /* no period is to be found: said once */
     bool wants_stop;
-    bool is_over; /* the command has ended: what others still tell is not its progress */
+    bool is_over;            /* the command has ended: what others still tell is not its progress */
     double stop_s;           /* when SIGTERM was sent; NAN */
     struct wg_error failure; /* code WG_OK: none */
 };

@@ -279,7 +279,6 @@ enum wg_code wg__train_run(const struct wg_train_request *request, struct wg_tra
                                .steps = NAN,
                                .step_s = NAN,
                                .counted_steps = NAN,
-                               .throughput = NAN,
                                .power_w = NAN,
                                .moment_every_s = 0.2,
                                .stop_s = NAN};

@@ -50,10 +50,7 @@ struct wg_train_status {
     bool is_searching; /* a governor is at work */
     const char *why;   /* the newest order's reason; never NULL */
     enum wg_knob knob;
-    double setting;               /* now; NAN: none was set */
-    double power_w, throughput;   /* newest; NAN: unknown */
-    double steps, epochs, metric; /* NAN: unknown */
-    size_t measured, settings;
+    double setting; /* now; NAN: none was set */
 };
 
 struct wg_train_request {
@@ -97,8 +94,8 @@ struct wg_train_stage {
 
 /* A moment of the run, for plots. */
 struct wg_train_moment {
-    double t_s, power_w, setting, throughput;
-    enum wg_train_phase phase;
+    double t_s, power_w; /* of all GPUs together */
+    double limit_w;      /* likewise; NAN: none was set */
 };
 
 struct wg_train_result {
@@ -133,8 +130,8 @@ void wg__train_result_fini(struct wg_train_result *result);
 /* What the largest setting would have cost for the same steps, beside what they cost: computed from
  * the profile. */
 struct wg_train_saving {
-    bool is_known;       /* the largest setting and the one that was held were both measured */
-    double energy_j;     /* saved; negative: lost */
+    bool is_known;   /* the largest setting, the best and those of nearly all steps were measured */
+    double energy_j; /* saved; negative: lost */
     double energy_share; /* of what it would have been, 0.12: 12 % */
     double share_error;  /* half width of a 95 % interval */
     double slower_share; /* of the time: 0.01: 1 % longer */

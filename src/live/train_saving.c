@@ -4,15 +4,17 @@
  *
  * A step costs power / throughput at the setting that it ran at; the largest setting's step is the
  * yardstick. Steps at settings that were not measured (while one settled) count as costing what the
- * largest does. The error is that of the two measurements that matter: relative variances add.
- * Time without steps (loading, evaluation) costs the same in both worlds, so it is left out of the
- * difference but not of the whole that the share refers to.
+ * largest does, as long as they are few; else nothing is known. The error is that of the two
+ * measurements that matter: relative variances add. Time without steps (loading, evaluation) costs
+ * the same in both worlds, so it is left out of the difference but not of the whole that the share
+ * refers to.
  */
 #include <math.h>
 
 #include "live/train_runner.h"
 
 static const double two_sided_95 = 1.96;
+static const double unknown_most = 0.1;
 
 /* The row of the profile for setting i; NULL: not measured. */
 static const struct wg_train_point *point_of(const struct wg_train_stage *stage, size_t i)
@@ -53,6 +55,20 @@ static void add_stage(const struct wg_train_stage *stage, const struct wg_train_
     }
 }
 
+/* The share of all steps that were done at settings of which nothing is known. */
+static double unknown_share(const struct wg_train_result *result)
+{
+    double all = 0, unknown = 0;
+    for (size_t i = 0; i < result->stage_count; i++) {
+        const struct wg_train_stage *stage = &result->stages[i];
+        for (size_t k = 0; k < stage->settings.count; k++) {
+            all += stage->steps_at[k];
+            unknown += point_of(stage, k) == NULL ? stage->steps_at[k] : 0;
+        }
+    }
+    return all > 0 ? unknown / all : 0;
+}
+
 void wg__train_saving(const struct wg_train_result *result, struct wg_train_saving *out)
 {
     const struct wg_train_stage *first = &result->stages[0];
@@ -61,8 +77,8 @@ void wg__train_saving(const struct wg_train_result *result, struct wg_train_savi
     *out = (struct wg_train_saving){0};
     const size_t count = result->stage_count > 0 ? first->settings.count : 0;
     const struct wg_train_point *yardstick = count > 0 ? point_of(first, count - 1) : NULL;
-    out->is_known =
-        yardstick != NULL && first->best < count && point_of(first, first->best) != NULL;
+    out->is_known = yardstick != NULL && first->best < count &&
+                    point_of(first, first->best) != NULL && unknown_share(result) <= unknown_most;
     for (size_t i = 0; i < result->stage_count && out->is_known; i++)
         add_stage(&result->stages[i], yardstick, out, &slower_s, &error_j);
     const double would_be_j = result->total.energy_j + out->energy_j;

@@ -123,7 +123,7 @@ class Governing(Case):
         report = json.loads(out[out.index('{"schema"'):])
         self.assertFalse(report["is_governed"])
         self.assertEqual(report["why_not"], "--observe")
-        self.assertGreater(report["saving"]["expected_share"], 0)
+        self.assertGreater(report["saving"]["expected_cost_share"], 0)
         self.assertIsNone(report["saving"]["energy_j"])
 
     def test_several_gpus_and_ranks_are_one_job(self):

@@ -51,6 +51,7 @@ static void holding_the_largest_saves_exactly_nothing(void **state)
     struct wg_train_result result = one_stage();
     struct wg_train_saving saving;
     result.stages[0].best = 2;
+    result.stages[0].steps_at[2] += result.stages[0].steps_at[0];
     result.stages[0].steps_at[0] = 0;
     wg__train_saving(&result, &saving);
     assert_true(saving.is_known);
@@ -89,6 +90,10 @@ static void says_nothing_without_both_measurements(void **state)
     assert_true(isnan(saving.energy_j));
     result = one_stage();
     result.stages[0].best = 3;
+    wg__train_saving(&result, &saving);
+    assert_false(saving.is_known);
+    result = one_stage();
+    result.stages[0].steps_at[1] = 12; /* of 118, at a setting that was not measured */
     wg__train_saving(&result, &saving);
     assert_false(saving.is_known);
     result = one_stage();

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What table and page say alike: the profile's rows, and in words what was saved.
+ */
+#include <math.h>
+
+#include "base/buffer.h"
+#include "cli/quantity.h"
+#include "cli/table.h"
+#include "cli/train_report.h"
+
+/* What a step costs by the objective. */
+static double step_cost(const struct wg_train_report *report, const struct wg_train_point *point)
+{
+    struct wg_objective objective = report->request->objective;
+    objective.max_power_w = report->result->max_power_w;
+    return wg__objective_cost_per_s(&objective, point->power_w) / point->throughput;
+}
+
+/* Whether nothing was added to what an earlier run had measured. */
+static bool is_remembered(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                          const struct wg_train_point *point)
+{
+    if (stage != &report->result->stages[0])
+        return false;
+    for (size_t i = 0; i < report->request->cached_count; i++) {
+        const struct wg_train_point *kept = &report->request->cached[i];
+        if (kept->setting == point->setting)
+            return kept->measurements == point->measurements;
+    }
+    return false;
+}
+
+void wg__train_row(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                   size_t i, struct wg_train_row *out)
+{
+    const struct wg_train_settings *settings = &stage->settings;
+    const struct wg_train_point *point = &stage->points[i];
+    *out = (struct wg_train_row){.point = point,
+                                 .step_j = point->power_w / point->throughput,
+                                 .energy_ratio = NAN,
+                                 .speed_ratio = NAN,
+                                 .cost_ratio = NAN,
+                                 .is_remembered = is_remembered(report, stage, point)};
+    if (stage->best < settings->count)
+        out->is_best = settings->setting[stage->best] == point->setting;
+    for (size_t k = 0; k < stage->point_count; k++) {
+        const struct wg_train_point *largest = &stage->points[k];
+        if (largest->setting != settings->setting[settings->count - 1] ||
+            largest->measurements == 0)
+            continue;
+        out->energy_ratio = out->step_j / (largest->power_w / largest->throughput);
+        out->speed_ratio = point->throughput / largest->throughput;
+        out->cost_ratio = step_cost(report, point) / step_cost(report, largest);
+    }
+}
+
+static void ratio_cell(struct wg_table *table, double ratio)
+{
+    const double percent = 100 * (ratio - 1);
+    if (isnan(ratio))
+        wg__table_cell(table, "n/a");
+    else if (fabs(percent) < 0.05)
+        wg__table_cell(table, "0.0 %%"); /* not "-0.0 %" */
+    else
+        wg__table_cell(table, "%+.1f %%", percent);
+}
+
+void wg__train_table(const struct wg_train_report *report, const struct wg_train_stage *stage,
+                     struct wg_table *out)
+{
+    static const struct wg_table_column columns[] = {
+        {"setting", WG_ALIGN_RIGHT}, {"power", WG_ALIGN_RIGHT},    {"steps/s", WG_ALIGN_RIGHT},
+        {"J/step", WG_ALIGN_RIGHT},  {"energy", WG_ALIGN_RIGHT},   {"speed", WG_ALIGN_RIGHT},
+        {"cost", WG_ALIGN_RIGHT},    {"measured", WG_ALIGN_RIGHT}, {"settled in", WG_ALIGN_RIGHT},
+        {"", WG_ALIGN_LEFT},
+    };
+    wg__table_init(out, columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < stage->point_count; i++) {
+        struct wg_train_row row;
+        char value[WG_QUANTITY_TEXT_SIZE];
+        wg__train_row(report, stage, i, &row);
+        wg__knob_text(value, stage->settings.knob, row.point->setting);
+        wg__table_cell(out, "%s", value);
+        if (row.is_best)
+            wg__table_emphasize(out);
+        wg__table_cell(out, "%.1f W", row.point->power_w);
+        wg__table_cell(out, "%.4g", row.point->throughput);
+        wg__table_cell(out, "%.4g", row.step_j);
+        ratio_cell(out, row.energy_ratio);
+        ratio_cell(out, row.speed_ratio);
+        ratio_cell(out, row.cost_ratio);
+        if (row.is_remembered)
+            wg__table_cell(out, "earlier");
+        else
+            wg__table_cell(out, "%.1f s", row.point->measured_s);
+        if (row.is_remembered || isnan(row.point->settle_s))
+            wg__table_cell(out, "%s", "");
+        else
+            wg__table_cell(out, "%.2f s", row.point->settle_s);
+        wg__table_cell(out, "%s",
+                       !row.is_best                ? ""
+                       : isfinite(stage->search_s) ? "held"
+                                                   : "best so far");
+    }
+}
+
+void wg__train_verdict(const struct wg_train_report *report, struct wg_buffer *out)
+{
+    const struct wg_train_result *result = report->result;
+    struct wg_train_saving saving;
+    wg__train_saving(result, &saving);
+    if (result->is_governed && saving.is_known) {
+        char energy[WG_QUANTITY_TEXT_SIZE];
+        wg__joules_text(energy, saving.energy_j);
+        wg__buffer_printf(
+            out,
+            "%.1f ± %.1f %% of the energy (%s) against the largest setting, in %.1f %% more time",
+            100 * saving.energy_share, 100 * saving.share_error, energy, 100 * saving.slower_share);
+    } else if (result->is_governed && isnan(result->steps)) {
+        wg__buffer_puts(out,
+                        "nothing: without steps nothing is set. The command told none, and its "
+                        "power showed no period that can be trusted; tell them by "
+                        "$WATTGOV_PROGRESS or --step-regex");
+    } else if (result->is_governed) {
+        wg__buffer_puts(out, "unknown: the search did not come to its end");
+    } else {
+        wg__buffer_printf(out, "nothing: only observed (%s)", result->why_not);
+        if (isfinite(report->expected_cost_share))
+            wg__buffer_printf(
+                out,
+                "; governing would save about %.0f %% of the cost (%s), by the curves "
+                "of other jobs at this power",
+                100 * report->expected_cost_share, report->objective);
+    }
+}
