@@ -81,14 +81,34 @@ static void finish(const struct pass *pass, const struct task *task, bool is_for
     tell(pass, task, is_foreign ? WG_RESTORE_FOREIGN : WG_RESTORE_DONE);
 }
 
+/* Why a device is likely not here: one that hangs before it has told its id has none, and a driver
+ * that hangs has no devices. NULL: nothing has failed. */
+static const char *find_trouble(const struct wg_machine *machine)
+{
+    for (size_t i = 0; i < wg_machine_device_count(machine); i++) {
+        const struct wg_device_info *info = wg_device_get_info(wg_machine_device(machine, i));
+        if (info->state != WG_OK)
+            return info->state_text;
+    }
+    for (size_t i = 0; i < wg_machine_backend_count(machine); i++) {
+        const struct wg_backend_info *backend = wg_machine_backend(machine, i);
+        if (backend->state != WG_OK && backend->state != WG_ENODEV)
+            return backend->text;
+    }
+    return NULL;
+}
+
 static enum wg_code look(const struct pass *pass, struct task *task)
 {
     task->device = find_device(pass->machine, task->knob->device);
     if (pass->machine == NULL)
         return wg__fail(&task->err, pass->cause->code, "%s", pass->cause->text);
-    if (task->device == NULL)
-        return wg__fail(&task->err, WG_ENODEV, "%s: there is no device %s now", task->knob->label,
-                        task->knob->device);
+    if (task->device == NULL) {
+        const char *trouble = find_trouble(pass->machine);
+        return wg__fail(&task->err, WG_ENODEV, "%s: there is no device %s now%s%s",
+                        task->knob->label, task->knob->device, trouble != NULL ? "; " : "",
+                        trouble != NULL ? trouble : "");
+    }
     const enum wg_code code =
         wg__device_get_knob(task->device, task->knob->knob, &task->found, &task->err);
     if (code != WG_EDATA)

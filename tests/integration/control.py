@@ -259,6 +259,26 @@ class ByHand(Case):
         self.assertEqual(self.wattgov("restore").returncode, 0)
         self.assertEqual(self.settings(), (222, None, None))
 
+    def test_a_driver_that_hangs_hangs_no_command_and_costs_only_its_own_setting(self):
+        self.set_limit(222)
+        process = self.set_governor()
+        left = self.settings()
+        self.die(process, process.guard)
+        for function in ("nvmlInitWithFlags", "nvmlDeviceGetPowerManagementLimit", "nvmlDeviceSetPowerManagementLimit"):
+            with self.subTest(function=function):
+                self.fault(self.environment, "hang", "--function", function)
+                done = self.wattgov("restore")
+                self.assertEqual((done.returncode, done.stderr), (1, ""))
+                self.assertIn("gpu0: power_limit did not come back to 222 W: ", done.stdout)
+                self.assertIn(f"{function.removesuffix('WithFlags')} has not returned for", done.stdout)
+                self.assertEqual(self.settings()[0], left[0])
+                if function == "nvmlDeviceSetPowerManagementLimit":
+                    self.assertEqual(self.settings()[1:], (None, None))
+                    self.assertEqual(self.wattgov("devices").returncode, 0)
+                self.fault(self.environment, "clear")
+        self.assertEqual(self.wattgov("restore").returncode, 0)
+        self.assertEqual(self.settings(), (222, None, None))
+
     def test_a_journal_that_cannot_be_read_is_told_and_kept(self):
         os.makedirs(os.path.join(self.state, "journal"))
         path = os.path.join(self.state, "journal", "1-1-1.journal")
