@@ -40,6 +40,14 @@ struct wg_control {
     char folder[PATH_MAX];                /* of the journals */
 };
 
+/* The folder that has `path`, which has a slash. */
+static void find_parent(const char *path, char out[static PATH_MAX])
+{
+    const size_t length = (size_t)(strrchr(path, '/') - path);
+    memcpy(out, path, length);
+    out[length] = '\0';
+}
+
 static enum wg_code make_journal(struct wg_control *control, const struct wg_control_opts *opts,
                                  struct wg_error *err)
 {
@@ -53,10 +61,7 @@ static enum wg_code make_journal(struct wg_control *control, const struct wg_con
                                                root, (unsigned)(timeout_ns / 1000000U), err);
     if (code != WG_OK)
         return code;
-    const char *path = control->journal.path;
-    const size_t length = (size_t)(strrchr(path, '/') - path);
-    memcpy(control->folder, path, length);
-    control->folder[length] = '\0';
+    find_parent(control->journal.path, control->folder);
     return WG_OK;
 }
 
@@ -153,10 +158,8 @@ static enum wg_code lock_free_knob(struct wg_control *control, const struct wg_d
             return fail_held(&search, info->label, err);
         if (search.found == STALE) {
             char state[PATH_MAX];
-            const size_t length = (size_t)(strrchr(control->folder, '/') - control->folder);
-            memcpy(state, control->folder, length);
-            state[length] = '\0';
             struct wg_restore_summary summary;
+            find_parent(control->folder, state);
             (void)wg__restore_stale_setup(state, control->setup, NULL, NULL, &summary, NULL);
             has_restored = true;
         } else {

@@ -56,10 +56,10 @@ const char *wg__control_journal_path(const struct wg_control *control);
 enum wg_code wg__control_take(struct wg_control *control, size_t device, enum wg_knob knob,
                               struct wg_error *err);
 
-/* Sets a knob that was taken; SI units. `*applied_out` (may be NULL) is what the device then says
- * (it may round), or `value` where it cannot be read back. WG_EINVAL: out of the knob's range;
- * WG_ESTATE: not taken; WG_ETIMEOUT, WG_ELOST, WG_EIO, ... of the driver: whether the value acts is
- * then not known, the journal has it. */
+/* Sets a knob that was taken; SI units, NAN: what the driver chooses by itself. `*applied_out` (may
+ * be NULL) is what the device then says (it may round), or `value` where it cannot be read back.
+ * WG_EINVAL: out of the knob's range; WG_ESTATE: not taken; WG_ETIMEOUT, WG_ELOST, WG_EIO, ... of
+ * the driver: whether the value acts is then not known, the journal has it. */
 enum wg_code wg__control_set(struct wg_control *control, size_t device, enum wg_knob knob,
                              double value, double *applied_out, struct wg_error *err);
 

@@ -5,8 +5,9 @@
  * It gets three files and nothing else of its parent:
  *
  *     3    the journal, open: with it the lock that says "held" (device/journal_folder.h)
- *     4    readable when the parent has died: a pidfd of it; where the kernel has none, a pipe
- * whose other end dies with the parent 5    a pipe for one byte: "I watch"
+ *     4    readable when the parent has died: a pidfd of it, or, where the kernel has none, a pipe
+ *          whose other end dies with the parent
+ *     5    a pipe for one byte: "I watch"
  *
  * It blocks all signals but SIGUSR1, by which wg__guard_stop asks it to look whether the journal
  * was ended; SIGKILL cannot be helped, which is why the parent watches the guard in turn.
