@@ -5,8 +5,6 @@
  * Every command does the same before its own work; this one does nothing else, so that it can be
  * run when something did not come back, and says with its exit status whether all is well.
  */
-#include <limits.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "base/buffer.h"
@@ -14,7 +12,6 @@
 #include "cli/command.h"
 #include "cli/markup.h"
 #include "cli/options.h"
-#include "cli/quantity.h"
 #include "cli/stale_settings.h"
 #include "device/journal_folder.h"
 
@@ -137,13 +134,6 @@ static void add_journal_json(const struct wg_journal_look *look, struct wg_json 
     wg__json_close(json);
 }
 
-static void append_setting(struct wg_buffer *text, enum wg_knob knob, double value)
-{
-    char number[WG_QUANTITY_TEXT_SIZE];
-    wg__knob_text(number, knob, value);
-    wg__buffer_puts(text, isnan(value) ? "the driver's own choice" : number);
-}
-
 static void add_journal_text(const struct wg_journal_look *look, struct wg_buffer *text)
 {
     if (look->journal == NULL) {
@@ -165,9 +155,9 @@ static void add_journal_text(const struct wg_journal_look *look, struct wg_buffe
         wg__buffer_puts(text, "  ");
         wg__append_plain(text, knob->label);
         wg__buffer_printf(text, " %s: ", wg_knob_key(knob->knob));
-        append_setting(text, knob->knob, value_of(knob));
+        wg__append_setting(text, knob->knob, value_of(knob));
         wg__buffer_puts(text, ", before ");
-        append_setting(text, knob->knob, knob->original);
+        wg__append_setting(text, knob->knob, knob->original);
         wg__buffer_puts(text, "\n");
     }
 }
@@ -182,26 +172,6 @@ static bool add_journal(struct wg_journal_look *look, void *context)
     else
         add_journal_text(look, report->text);
     return true;
-}
-
-/* The journals that are there now. */
-static enum wg_code list(const struct args *args, struct report *report, struct wg_error *err)
-{
-    char folder[PATH_MAX];
-    bool has_any = false;
-    int lock = -1;
-    enum wg_code code = wg__journal_folder(args->state_dir, folder, sizeof folder, err);
-    if (code == WG_OK)
-        code = wg__journal_any(folder, &has_any, err);
-    if (code == WG_ENOENT)
-        return WG_OK;
-    if (code != WG_OK || !has_any)
-        return code;
-    code = wg__journal_lock(folder, &lock, err);
-    if (code == WG_OK)
-        code = wg__journal_each(folder, add_journal, report, err);
-    wg__journal_unlock(lock);
-    return code;
 }
 
 static enum wg_code make_report(const struct args *args, struct report *report,
@@ -224,7 +194,7 @@ static enum wg_code make_report(const struct args *args, struct report *report,
         wg__json_array(json);
     }
     if (code == WG_OK)
-        code = list(args, report, err);
+        code = wg__journal_each_below(args->state_dir, add_journal, report, err);
     if (json != NULL) {
         wg__json_close(json);
         wg__json_close(json);

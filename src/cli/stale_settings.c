@@ -26,21 +26,15 @@ bool wg__wants_stale_restored(int argc, char *const argv[])
     return true;
 }
 
-static void append_value(struct wg_buffer *out, enum wg_knob knob, double value,
-                         const char *unknown)
+void wg__append_setting(struct wg_buffer *out, enum wg_knob knob, double value)
 {
     char text[WG_QUANTITY_TEXT_SIZE];
-    if (isnan(value)) {
-        wg__buffer_puts(out, unknown);
-        return;
-    }
     wg__knob_text(text, knob, value);
-    wg__buffer_puts(out, text);
+    wg__buffer_puts(out, isnan(value) ? "the driver's own choice" : text);
 }
 
 void wg__restore_note_text(const struct wg_restore_note *note, struct wg_buffer *out)
 {
-    static const char own[] = "the driver's own choice";
     const enum wg_knob knob = note->knob;
     if (note->outcome == WG_RESTORE_UNREADABLE) {
         wg__append_plain(out, note->err->text);
@@ -52,18 +46,18 @@ void wg__restore_note_text(const struct wg_restore_note *note, struct wg_buffer 
     wg__buffer_printf(out, ": %s ", wg_knob_key(knob));
     if (note->outcome == WG_RESTORE_DONE) {
         wg__buffer_puts(out, "is back at ");
-        append_value(out, knob, note->original, own);
+        wg__append_setting(out, knob, note->original);
         if (!isnan(note->found)) {
             wg__buffer_puts(out, ", was ");
-            append_value(out, knob, note->found, own);
+            wg__append_setting(out, knob, note->found);
         }
     } else if (note->outcome == WG_RESTORE_FOREIGN) {
         wg__buffer_puts(out, "is left at ");
-        append_value(out, knob, note->found, own);
+        wg__append_setting(out, knob, note->found);
         wg__buffer_puts(out, ", which somebody else has set");
     } else {
         wg__buffer_puts(out, "did not come back to ");
-        append_value(out, knob, note->original, own);
+        wg__append_setting(out, knob, note->original);
         wg__buffer_puts(out, ": ");
         wg__append_plain(out, note->err->text);
         wg__buffer_puts(out, "; to try again: wattgov restore");

@@ -37,7 +37,8 @@ static const struct timespec lock_poll = {.tv_nsec = 2000000};
 
 /* -- Where ------------------------------------------------------------------------------------ */
 
-enum wg_code wg__journal_folder(const char *state_dir, char *out, size_t size, struct wg_error *err)
+/* The folder of the journals below `state_dir` (NULL: wg__state_dir's). */
+static enum wg_code find_folder(const char *state_dir, char *out, size_t size, struct wg_error *err)
 {
     char state[WG_STATE_DIR_MAX];
     if (state_dir == NULL) {
@@ -216,7 +217,7 @@ enum wg_code wg__journal_make(struct wg_journal *journal, const char *state_dir,
     char whole[PATH_MAX];
     char boot[BOOT_SIZE];
     *journal = (struct wg_journal){.fd = -1};
-    enum wg_code code = wg__journal_folder(state_dir, folder, sizeof folder, err);
+    enum wg_code code = find_folder(state_dir, folder, sizeof folder, err);
     if (code == WG_OK)
         code = make_folder(folder, err);
     if (code != WG_OK)
@@ -267,7 +268,8 @@ static bool is_journal(const char *name)
     return length >= sizeof suffix && strcmp(name + length - (sizeof suffix - 1), suffix) == 0;
 }
 
-enum wg_code wg__journal_any(const char *folder, bool *out, struct wg_error *err)
+/* WG_ENOENT: no such folder. */
+static enum wg_code has_any(const char *folder, bool *out, struct wg_error *err)
 {
     DIR *stream = opendir(folder);
     if (stream == NULL)
@@ -341,5 +343,25 @@ enum wg_code wg__journal_each(const char *folder, wg_journal_visit *visit, void 
             goes_on = look_at(path, visit, context);
     }
     wg__arena_fini(&arena);
+    return code;
+}
+
+enum wg_code wg__journal_each_below(const char *state_dir, wg_journal_visit *visit, void *context,
+                                    struct wg_error *err)
+{
+    char folder[PATH_MAX];
+    bool is_any = false;
+    int lock = -1;
+    enum wg_code code = find_folder(state_dir, folder, sizeof folder, err);
+    if (code == WG_OK)
+        code = has_any(folder, &is_any, err);
+    if (code == WG_ENOENT) /* no home, or nothing was ever set */
+        return WG_OK;
+    if (code != WG_OK || !is_any)
+        return code;
+    code = wg__journal_lock(folder, &lock, err);
+    if (code == WG_OK)
+        code = wg__journal_each(folder, visit, context, err);
+    wg__journal_unlock(lock);
     return code;
 }

@@ -41,16 +41,15 @@ struct wg_journal_look {
 /* False ends the walk. */
 typedef bool wg_journal_visit(struct wg_journal_look *look, void *context);
 
-/* Whether there is any journal in the folder: one directory read. WG_ENOENT: no such folder. */
-enum wg_code wg__journal_any(const char *folder, bool *out, struct wg_error *err);
-
 /* Visits all; the caller has the folder's lock. */
 enum wg_code wg__journal_each(const char *folder, wg_journal_visit *visit, void *context,
                               struct wg_error *err);
 
-/* The folder of the journals below `state_dir` (NULL: wg__state_dir's). WG_EINVAL: too long. */
-enum wg_code wg__journal_folder(const char *state_dir, char *out, size_t size,
-                                struct wg_error *err);
+/* The same, locked for as long as it takes, for the journals below `state_dir` (NULL:
+ * wg__state_dir's). Where there is no folder or no journal in it, nothing is visited and no file
+ * made: one directory read. */
+enum wg_code wg__journal_each_below(const char *state_dir, wg_journal_visit *visit, void *context,
+                                    struct wg_error *err);
 
 /* Whether the settings in it can still be there and be reached from this process. */
 enum wg_journal_place {

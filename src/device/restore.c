@@ -3,9 +3,9 @@
  * Working off what dead governors have left.
  *
  * Stale journals are taken (each by its own lock) under the folder's lock, which is let go before a
- * device is called: a hung driver must not keep others from making journals. Then the machine that
- * a journal names is opened, once for all that name the same one after another, and its knobs are
- * given back (restore_knobs.h).
+ * device is called: a hung driver must not keep others from making journals. Then, for one journal
+ * after another, the machine that it names is opened and its knobs are given back
+ * (restore_knobs.h).
  *
  * Owns: nothing.    Threads: any.
  */
@@ -149,22 +149,9 @@ enum wg_code wg__restore_stale_setup(const char *state_dir, const struct wg_mach
                                      wg_restore_report *report, void *context,
                                      struct wg_restore_summary *out, struct wg_error *err)
 {
-    char folder[PATH_MAX];
-    bool has_any = false;
     struct stale stale = {.report = report, .context = context, .summary = out};
     *out = (struct wg_restore_summary){0};
-    enum wg_code code = wg__journal_folder(state_dir, folder, sizeof folder, err);
-    if (code == WG_OK)
-        code = wg__journal_any(folder, &has_any, err);
-    if (code == WG_ENOENT) /* no home, or nothing was ever set */
-        return WG_OK;
-    if (code != WG_OK || !has_any)
-        return code;
-    int lock = -1;
-    code = wg__journal_lock(folder, &lock, err);
-    if (code == WG_OK)
-        code = wg__journal_each(folder, collect, &stale, err);
-    wg__journal_unlock(lock);
+    const enum wg_code code = wg__journal_each_below(state_dir, collect, &stale, err);
     for (size_t i = 0; i < stale.count; i++) {
         work_off(&stale.journals[i], setup, &stale);
         wg__journal_fini(&stale.journals[i]);

@@ -30,13 +30,8 @@ static struct seen look_at_all(struct scratch *scratch)
 {
     struct seen seen = {0};
     struct wg_error err = {0};
-    char folder[512];
-    (void)snprintf(folder, sizeof folder, "%s", scratch_path(scratch, "journal"));
-    int lock = -1;
-    assert_int_equal(wg__journal_lock(folder, &lock, NULL), WG_OK);
-    if (wg__journal_each(folder, count, &seen, &err) != WG_OK)
+    if (wg__journal_each_below(scratch->folder, count, &seen, &err) != WG_OK)
         fail_msg("%s", err.text);
-    wg__journal_unlock(lock);
     return seen;
 }
 
@@ -103,17 +98,16 @@ static void what_is_no_journal_is_not_looked_at(void **state)
 {
     (void)state;
     struct scratch scratch;
-    bool has_any = true;
-    char folder[512];
     scratch_open(&scratch);
-    (void)snprintf(folder, sizeof folder, "%s", scratch_path(&scratch, "journal"));
-    assert_int_equal(wg__journal_any(folder, &has_any, NULL), WG_ENOENT);
-    assert_int_equal(mkdir(folder, 0700), 0);
+    struct seen seen = look_at_all(&scratch);
+    assert_int_equal(seen.live + seen.stale + seen.unreadable, 0);
+    assert_int_equal(mkdir(scratch_path(&scratch, "journal"), 0700), 0);
     stage_write(scratch_path(&scratch, "journal/.journal"), "x\n");
     stage_write(scratch_path(&scratch, "journal/journal"), "x\n");
     stage_write(scratch_path(&scratch, "journal/a.journal~"), "x\n");
-    assert_int_equal(wg__journal_any(folder, &has_any, NULL), WG_OK);
-    assert_false(has_any);
+    seen = look_at_all(&scratch);
+    assert_int_equal(seen.live + seen.stale + seen.unreadable, 0);
+    assert_int_not_equal(access(scratch_path(&scratch, "journal/lock"), F_OK), 0);
     assert_int_equal(symlink("/etc/passwd", scratch_path(&scratch, "journal/1.journal")), 0);
     assert_int_equal(look_at_all(&scratch).unreadable, 1); /* a link is not followed */
     remove_all(&scratch);
