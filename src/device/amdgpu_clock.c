@@ -21,35 +21,13 @@
 
 #define LEVEL_FILE "power_dpm_force_performance_level"
 
-static enum wg_code write_file(struct wg_kernel_device *kernel, const char *folder,
-                               const char *name, const char *text, struct wg_error *err)
-{
-    char path[WG_SYSFS_PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    atomic_store(&kernel->device.call, name);
-    const enum wg_code code = wg__sysfs_write(kernel->root, path, text, err);
-    atomic_store(&kernel->device.call, NULL);
-    return code;
-}
-
-static enum wg_code read_file(struct wg_kernel_device *kernel, const char *folder, const char *name,
-                              char *out, size_t size, struct wg_error *err)
-{
-    char path[WG_SYSFS_PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    atomic_store(&kernel->device.call, name);
-    const enum wg_code code = wg__sysfs_text(kernel->root, path, out, size, err);
-    atomic_store(&kernel->device.call, NULL);
-    return code;
-}
-
 static enum wg_code become_manual(struct wg_kernel_device *kernel, const char *folder,
                                   bool *is_manual, struct wg_error *err)
 {
     char level[32];
     if (*is_manual)
         return WG_OK;
-    enum wg_code code = read_file(kernel, folder, LEVEL_FILE, level, sizeof level, err);
+    enum wg_code code = wg__kernel_get_text(kernel, folder, LEVEL_FILE, level, sizeof level, err);
     if (code != WG_OK)
         return code;
     if (strcmp(level, "auto") != 0)
@@ -57,7 +35,7 @@ static enum wg_code become_manual(struct wg_kernel_device *kernel, const char *f
                         LEVEL_FILE " is '%s', set by somebody else; write 'auto' to it to let "
                                    "wattgov set clocks",
                         level);
-    code = write_file(kernel, folder, LEVEL_FILE, "manual", err);
+    code = wg__kernel_set_text(kernel, folder, LEVEL_FILE, "manual", err);
     *is_manual = code == WG_OK;
     return code;
 }
@@ -86,15 +64,13 @@ enum wg_code wg__amdgpu_clock_set(struct wg_kernel_device *kernel, const char *f
                                   struct wg_error *err)
 {
     const char *name = knob == WG_KNOB_GPU_CLOCK ? "pp_dpm_sclk" : "pp_dpm_mclk";
-    if (folder == NULL)
-        return wg__fail(err, WG_ELOST, "%s: its folder is not there", name);
     if (isnan(value)) {
         *is_manual = false;
-        return write_file(kernel, folder, LEVEL_FILE, "auto", err);
+        return wg__kernel_set_text(kernel, folder, LEVEL_FILE, "auto", err);
     }
     char text[WG_SYSFS_TEXT_MAX];
     struct wg_clock_table table;
-    enum wg_code code = read_file(kernel, folder, name, text, sizeof text, err);
+    enum wg_code code = wg__kernel_get_text(kernel, folder, name, text, sizeof text, err);
     if (code != WG_OK)
         return code;
     if (!wg__clock_table_parse(text, &table) || table.count == 0)
@@ -103,5 +79,5 @@ enum wg_code wg__amdgpu_clock_set(struct wg_kernel_device *kernel, const char *f
     if (code != WG_OK)
         return code;
     list_levels(&table, knob, value, text, sizeof text);
-    return write_file(kernel, folder, name, text, err);
+    return wg__kernel_set_text(kernel, folder, name, text, err);
 }

@@ -121,15 +121,25 @@ enum wg_code wg__cpu_clock_read(const struct wg_cpu_clock *clock, double *out, s
     return WG_OK;
 }
 
-static bool read_khz(const struct wg_kernel_device *kernel, const char *policy, const char *name,
-                     struct wg_arena *paths, double *out_hz)
+/* The policy's file, which holds kHz. No allocation: the way back must work without memory. */
+static enum wg_code read_policy(const struct wg_kernel_device *kernel, const char *policy,
+                                const char *name, double *out_hz, struct wg_error *err)
 {
-    const char *path = wg__sysfs_path(paths, "%s/%s", policy, name);
+    char path[WG_SYSFS_PATH_MAX];
     uint64_t khz = 0;
-    if (path == NULL || wg__sysfs_uint(kernel->root, path, &khz, NULL) != WG_OK || khz == 0)
-        return false;
-    *out_hz = (double)khz * KHZ;
-    return true;
+    (void)snprintf(path, sizeof path, "%s/%s", policy, name);
+    const enum wg_code code = wg__sysfs_uint(kernel->root, path, &khz, err);
+    if (code == WG_OK)
+        *out_hz = (double)khz * KHZ;
+    return code;
+}
+
+/* NAN, which fmin and fmax leave behind: it cannot be read, or says nothing. */
+static double policy_hz(const struct wg_kernel_device *kernel, const char *policy, const char *name)
+{
+    double hz = NAN;
+    (void)read_policy(kernel, policy, name, &hz, NULL);
+    return hz > 0.0 ? hz : (double)NAN;
 }
 
 void wg__cpu_clock_describe(const struct wg_cpu_clock *clock, struct wg_kernel_device *kernel)
@@ -141,13 +151,10 @@ void wg__cpu_clock_describe(const struct wg_cpu_clock *clock, struct wg_kernel_d
     }
     struct wg_knob_info knob = {.min = INFINITY, .step = KHZ, .preset = NAN, .current = NAN};
     for (size_t i = 0; i < clock->count; i++) {
-        double hz = 0.0;
-        if (read_khz(kernel, clock->policies[i], "cpuinfo_min_freq", &kernel->paths, &hz))
-            knob.min = fmin(knob.min, hz);
-        if (read_khz(kernel, clock->policies[i], "cpuinfo_max_freq", &kernel->paths, &hz))
-            knob.max = fmax(knob.max, hz);
-        if (read_khz(kernel, clock->policies[i], "scaling_max_freq", &kernel->paths, &hz))
-            knob.current = fmax(knob.current, hz); /* fmax leaves NAN behind */
+        const char *policy = clock->policies[i];
+        knob.min = fmin(knob.min, policy_hz(kernel, policy, "cpuinfo_min_freq"));
+        knob.max = fmax(knob.max, policy_hz(kernel, policy, "cpuinfo_max_freq"));
+        knob.current = fmax(knob.current, policy_hz(kernel, policy, "scaling_max_freq"));
     }
     const char *path = wg__kernel_format(kernel, "%s/scaling_max_freq", clock->policies[0]);
     if (!(knob.min < knob.max)) {
@@ -166,19 +173,6 @@ void wg__cpu_clock_describe(const struct wg_cpu_clock *clock, struct wg_kernel_d
 
 /* -- Setting ---------------------------------------------------------------------------------- */
 
-/* The policy's file, which holds kHz. No allocation: the way back must work without memory. */
-static enum wg_code read_policy(const struct wg_kernel_device *kernel, const char *policy,
-                                const char *name, double *out_hz, struct wg_error *err)
-{
-    char path[WG_SYSFS_PATH_MAX];
-    uint64_t khz = 0;
-    (void)snprintf(path, sizeof path, "%s/%s", policy, name);
-    const enum wg_code code = wg__sysfs_uint(kernel->root, path, &khz, err);
-    if (code == WG_OK)
-        *out_hz = (double)khz * KHZ;
-    return code;
-}
-
 /* What the policy is to have where the package is to have `limit_hz`. */
 static double limit_of(const struct wg_kernel_device *kernel, const char *policy, double limit_hz)
 {
@@ -195,18 +189,15 @@ enum wg_code wg__cpu_clock_set_limit(const struct wg_cpu_clock *clock,
         return wg__fail(err, WG_ENOENT, CPU_FOLDER "/cpufreq: no policy");
     enum wg_code code = WG_OK;
     for (size_t i = 0; i < clock->all_count; i++) {
-        char path[WG_SYSFS_PATH_MAX];
         char text[32];
         const double hz = limit_of(kernel, clock->all[i], limit_hz);
         if (!(hz > 0.0 && hz < 1e13)) {
             code = wg__fail(err, WG_EINVAL, "%s: %.6g Hz is no clock", clock->all[i], hz);
             continue;
         }
-        (void)snprintf(path, sizeof path, "%s/scaling_max_freq", clock->all[i]);
         (void)snprintf(text, sizeof text, "%lld", llround(hz / KHZ));
-        atomic_store(&kernel->device.call, "scaling_max_freq");
-        const enum wg_code one = wg__sysfs_write(kernel->root, path, text, err);
-        atomic_store(&kernel->device.call, NULL);
+        const enum wg_code one =
+            wg__kernel_set_text(kernel, clock->all[i], "scaling_max_freq", text, err);
         if (one != WG_OK)
             code = one;
     }

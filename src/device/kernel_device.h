@@ -110,6 +110,14 @@ enum wg_code wg__kernel_set_number(struct wg_kernel_device *kernel,
                                    const struct wg_kernel_handle *handle, double value,
                                    struct wg_error *err);
 
+/* Reads or writes a whole file of a folder, which is named as the call that may hang; `name` must
+ * last. No allocation: the way back must work without memory. WG_ENOENT: `folder` is NULL, or the
+ * file is not there; else as wg__sysfs_text and wg__sysfs_write. */
+enum wg_code wg__kernel_get_text(struct wg_kernel_device *kernel, const char *folder,
+                                 const char *name, char *out, size_t size, struct wg_error *err);
+enum wg_code wg__kernel_set_text(struct wg_kernel_device *kernel, const char *folder,
+                                 const char *name, const char *text, struct wg_error *err);
+
 /* The levels of a knob: the numbers of a file, times `scale`, rising; without the file none. */
 void wg__kernel_levels(struct wg_kernel_device *kernel, const char *path, double scale,
                        struct wg_knob_info *knob_info);

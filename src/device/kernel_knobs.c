@@ -28,18 +28,42 @@ void wg__kernel_knob_file(struct wg_kernel_device *kernel, enum wg_knob knob,
     kernel->handles[knob] = *handle;
 }
 
-/* The file's path now, without root. */
-static enum wg_code find_file(const struct wg_kernel_device *kernel,
-                              const struct wg_kernel_handle *handle,
+/* A file of a folder, without root. */
+static enum wg_code find_file(const char *folder, const char *name,
                               char out[static WG_SYSFS_PATH_MAX], struct wg_error *err)
 {
-    const char *folder = kernel->folders[handle->folder];
     if (folder == NULL)
-        return wg__fail(err, WG_ENOENT, "%s: its folder is not there", handle->name);
-    const int length = snprintf(out, WG_SYSFS_PATH_MAX, "%s/%s", folder, handle->name);
+        return wg__fail(err, WG_ENOENT, "%s: its folder is not there", name);
+    const int length = snprintf(out, WG_SYSFS_PATH_MAX, "%s/%s", folder, name);
     if (length < 0 || length >= WG_SYSFS_PATH_MAX)
-        return wg__fail(err, WG_EINVAL, "%s/%s: the path is too long", folder, handle->name);
+        return wg__fail(err, WG_EINVAL, "%s/%s: the path is too long", folder, name);
     return WG_OK;
+}
+
+enum wg_code wg__kernel_get_text(struct wg_kernel_device *kernel, const char *folder,
+                                 const char *name, char *out, size_t size, struct wg_error *err)
+{
+    char path[WG_SYSFS_PATH_MAX];
+    enum wg_code code = find_file(folder, name, path, err);
+    if (code != WG_OK)
+        return code;
+    atomic_store(&kernel->device.call, name);
+    code = wg__sysfs_text(kernel->root, path, out, size, err);
+    atomic_store(&kernel->device.call, NULL);
+    return code;
+}
+
+enum wg_code wg__kernel_set_text(struct wg_kernel_device *kernel, const char *folder,
+                                 const char *name, const char *text, struct wg_error *err)
+{
+    char path[WG_SYSFS_PATH_MAX];
+    enum wg_code code = find_file(folder, name, path, err);
+    if (code != WG_OK)
+        return code;
+    atomic_store(&kernel->device.call, name);
+    code = wg__sysfs_write(kernel->root, path, text, err);
+    atomic_store(&kernel->device.call, NULL);
+    return code;
 }
 
 enum wg_code wg__kernel_get_number(struct wg_kernel_device *kernel,
@@ -48,7 +72,7 @@ enum wg_code wg__kernel_get_number(struct wg_kernel_device *kernel,
 {
     char path[WG_SYSFS_PATH_MAX];
     uint64_t number = 0;
-    enum wg_code code = find_file(kernel, handle, path, err);
+    enum wg_code code = find_file(kernel->folders[handle->folder], handle->name, path, err);
     if (code == WG_OK) {
         atomic_store(&kernel->device.call, handle->name);
         code = wg__sysfs_uint(kernel->root, path, &number, err);
@@ -63,19 +87,12 @@ enum wg_code wg__kernel_set_number(struct wg_kernel_device *kernel,
                                    const struct wg_kernel_handle *handle, double value,
                                    struct wg_error *err)
 {
-    char path[WG_SYSFS_PATH_MAX];
     char text[32];
     const double number = value / handle->scale;
     if (!(number >= 0.0 && number < 1e15))
         return wg__fail(err, WG_EINVAL, "%s: %.6g cannot be written", handle->name, value);
-    const enum wg_code code = find_file(kernel, handle, path, err);
-    if (code != WG_OK)
-        return code;
     (void)snprintf(text, sizeof text, "%lld", llround(number));
-    atomic_store(&kernel->device.call, handle->name);
-    const enum wg_code written = wg__sysfs_write(kernel->root, path, text, err);
-    atomic_store(&kernel->device.call, NULL);
-    return written;
+    return wg__kernel_set_text(kernel, kernel->folders[handle->folder], handle->name, text, err);
 }
 
 static enum wg_code fail_knob(enum wg_knob knob, struct wg_error *err)
