@@ -12,6 +12,18 @@ _Static_assert(sizeof((struct wg_store_point[WG_STORE_POINTS_MAX]){0}) /
                        sizeof(struct wg_train_point),
                "one number of points");
 
+/* What both kinds of points have, under the same names. */
+#define COPY_POINT(to, from)                                                                       \
+    ((to) = (__typeof__(to)){.setting = (from).setting,                                            \
+                             .power_w = (from).power_w,                                            \
+                             .throughput = (from).throughput,                                      \
+                             .power_sd = (from).power_sd,                                          \
+                             .throughput_sd = (from).throughput_sd,                                \
+                             .measured_s = (from).measured_s,                                      \
+                             .measurements = (from).measurements,                                  \
+                             .discarded = (from).discarded,                                        \
+                             .settle_s = (from).settle_s})
+
 enum wg_code wg__store_profile_get(struct wg_store *store, const struct wg_store_profile_key *key,
                                    struct wg_train_point out[WG_POWER_LIMITS_MAX],
                                    size_t *count_out, double *when_s_out, struct wg_error *err)
@@ -22,17 +34,7 @@ enum wg_code wg__store_profile_get(struct wg_store *store, const struct wg_store
     if (code != WG_OK)
         return code;
     for (size_t i = 0; i < count; i++)
-        out[i] = (struct wg_train_point){
-            .setting = kept[i].setting,
-            .power_w = kept[i].power_w,
-            .throughput = kept[i].throughput,
-            .power_sd = kept[i].power_sd,
-            .throughput_sd = kept[i].throughput_sd,
-            .measured_s = kept[i].measured_s,
-            .measurements = kept[i].measurements,
-            .discarded = kept[i].discarded,
-            .settle_s = kept[i].settle_s,
-        };
+        COPY_POINT(out[i], kept[i]);
     *count_out = count;
     return WG_OK;
 }
@@ -46,16 +48,6 @@ enum wg_code wg__store_profile_put(struct wg_store *store, const struct wg_store
                         WG_POWER_LIMITS_MAX);
     struct wg_store_point kept[WG_STORE_POINTS_MAX];
     for (size_t i = 0; i < count; i++)
-        kept[i] = (struct wg_store_point){
-            .setting = points[i].setting,
-            .power_w = points[i].power_w,
-            .throughput = points[i].throughput,
-            .power_sd = points[i].power_sd,
-            .throughput_sd = points[i].throughput_sd,
-            .measured_s = points[i].measured_s,
-            .measurements = points[i].measurements,
-            .discarded = points[i].discarded,
-            .settle_s = points[i].settle_s,
-        };
+        COPY_POINT(kept[i], points[i]);
     return store->ops->profile_put(store, key, now_s, kept, count, err);
 }

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -146,16 +147,24 @@ enum wg_code wg__sqlite_done(struct wg_sqlite *store, sqlite3_stmt *statement, i
     return code;
 }
 
+enum wg_code wg__sqlite_do_with(struct wg_sqlite *store, enum wg_sqlite_statement which,
+                                const char *did, struct wg_error *err, const char *types,
+                                va_list args)
+{
+    sqlite3_stmt *statement = query_with(store, which, did, err, types, args);
+    if (statement == NULL)
+        return store->failed;
+    return wg__sqlite_done(store, statement, sqlite3_step(statement), did, err);
+}
+
 enum wg_code wg__sqlite_do(struct wg_sqlite *store, enum wg_sqlite_statement which, const char *did,
                            struct wg_error *err, const char *types, ...)
 {
     va_list args;
     va_start(args, types);
-    sqlite3_stmt *statement = query_with(store, which, did, err, types, args);
+    const enum wg_code code = wg__sqlite_do_with(store, which, did, err, types, args);
     va_end(args);
-    if (statement == NULL)
-        return store->failed;
-    return wg__sqlite_done(store, statement, sqlite3_step(statement), did, err);
+    return code;
 }
 
 double wg__sqlite_double(sqlite3_stmt *statement, int column)
@@ -283,6 +292,10 @@ enum wg_code wg__sqlite_connect(struct wg_sqlite **out, const struct wg_store_op
     const size_t length = strlen(opts->path) + 1;
     if (opts->must_exist && access(opts->path, F_OK) != 0)
         return wg__fail(err, WG_ENOENT, "no store '%s': no job was created there yet", opts->path);
+    struct stat found;
+    if (stat(opts->path, &found) == 0 && !S_ISREG(found.st_mode))
+        return wg__fail(err, WG_EIO, "store '%s': cannot be opened: it is no regular file",
+                        opts->path);
     struct wg_sqlite *store = wg__alloc_zeroed(1, sizeof *store + length);
     if (store == NULL)
         return wg__fail(err, WG_ENOMEM, "store '%s': out of memory", opts->path);

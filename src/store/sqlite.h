@@ -17,6 +17,7 @@
 #define WG_STORE_SQLITE_H
 
 #include <sqlite3.h>
+#include <stdarg.h>
 
 #include "store/store.h"
 
@@ -128,6 +129,9 @@ sqlite3_stmt *wg__sqlite_query(struct wg_sqlite *store, enum wg_sqlite_statement
                                const char *did, struct wg_error *err, const char *types, ...);
 
 /* Runs a statement that returns no rows. */
+enum wg_code wg__sqlite_do_with(struct wg_sqlite *store, enum wg_sqlite_statement which,
+                                const char *did, struct wg_error *err, const char *types,
+                                va_list args);
 enum wg_code wg__sqlite_do(struct wg_sqlite *store, enum wg_sqlite_statement which, const char *did,
                            struct wg_error *err, const char *types, ...);
 

@@ -5,6 +5,7 @@
  * Threads: one at a time.
  */
 #include <math.h>
+#include <stdarg.h>
 
 #include "store/sqlite.h"
 
@@ -191,18 +192,64 @@ enum wg_code wg__sqlite_run_extend(struct wg_store *base, int64_t id, double lea
                          lease_until_s, id);
 }
 
+/* A change of a run that is a fact: what the run must be, what is written, and what it is noted as.
+ */
+struct change {
+    enum wg_run_state from;
+    enum wg_sqlite_statement statement;
+    enum wg_fact_kind fact;
+    const char *did;
+};
+
+/* Makes `change` of run `id`; `types` and what follows are the statement's values. */
+static enum wg_code change_run(struct wg_sqlite *store, int64_t id, const struct change *change,
+                               struct wg_error *err, const char *types, ...)
+{
+    int64_t job = 0;
+    unsigned last;
+    enum wg_code code = require_state(store, id, change->from, &job, &last, err);
+    if (code != WG_OK)
+        return code;
+    va_list args;
+    va_start(args, types);
+    code = wg__sqlite_do_with(store, change->statement, change->did, err, types, args);
+    va_end(args);
+    return code == WG_OK ? add_fact(store, job, change->fact, id, err) : code;
+}
+
 enum wg_code wg__sqlite_run_profile(struct wg_store *base, const struct wg_store_run *run,
                                     struct wg_error *err)
 {
-    struct wg_sqlite *store = as_sqlite(base);
-    int64_t job = 0;
-    unsigned last;
-    enum wg_code code = require_state(store, run->id, WG_RUN_OPEN, &job, &last, err);
-    if (code == WG_OK)
-        code = wg__sqlite_do(store, WG_SQL_RUN_PROFILE, "cannot note the profile", err, "dddi",
-                             run->epoch_cost_j, run->epoch_cost_max_limit_j,
-                             run->first_epoch_cost_j, run->id);
-    return code == WG_OK ? add_fact(store, job, WG_FACT_PROFILED, run->id, err) : code;
+    static const struct change change = {WG_RUN_OPEN, WG_SQL_RUN_PROFILE, WG_FACT_PROFILED,
+                                         "cannot note the profile"};
+    return change_run(as_sqlite(base), run->id, &change, err, "dddi", run->epoch_cost_j,
+                      run->epoch_cost_max_limit_j, run->first_epoch_cost_j, run->id);
+}
+
+enum wg_code wg__sqlite_run_end(struct wg_store *base, const struct wg_store_run *run,
+                                struct wg_error *err)
+{
+    static const struct change change = {WG_RUN_OPEN, WG_SQL_RUN_END, WG_FACT_ENDED,
+                                         "cannot end the run"};
+    return change_run(as_sqlite(base), run->id, &change, err, "idddddddi", (int64_t)run->state,
+                      run->ended_s, run->epochs, run->energy_j, run->time_s, run->cost_j,
+                      run->setting, run->metric, run->id);
+}
+
+enum wg_code wg__sqlite_run_take_back(struct wg_store *base, int64_t id, double now_s,
+                                      struct wg_error *err)
+{
+    static const struct change change = {WG_RUN_OPEN, WG_SQL_RUN_TAKE_BACK, WG_FACT_TAKEN_BACK,
+                                         "cannot take the run back"};
+    return change_run(as_sqlite(base), id, &change, err, "di", now_s, id);
+}
+
+enum wg_code wg__sqlite_run_revive(struct wg_store *base, int64_t id, double lease_until_s,
+                                   struct wg_error *err)
+{
+    static const struct change change = {WG_RUN_EXPIRED, WG_SQL_RUN_REVIVE, WG_FACT_REVIVED,
+                                         "cannot revive the run"};
+    return change_run(as_sqlite(base), id, &change, err, "di", lease_until_s, id);
 }
 
 enum wg_code wg__sqlite_run_epoch(struct wg_store *base, int64_t id, unsigned epoch, double metric,
@@ -221,46 +268,6 @@ enum wg_code wg__sqlite_run_epoch(struct wg_store *base, int64_t id, unsigned ep
                ? wg__sqlite_do(store, WG_SQL_FACT_ADD, "cannot note the epoch", err, "iiiid", job,
                                (int64_t)WG_FACT_EPOCH, id, (int64_t)epoch, metric)
                : code;
-}
-
-enum wg_code wg__sqlite_run_end(struct wg_store *base, const struct wg_store_run *run,
-                                struct wg_error *err)
-{
-    struct wg_sqlite *store = as_sqlite(base);
-    int64_t job = 0;
-    unsigned last;
-    enum wg_code code = require_state(store, run->id, WG_RUN_OPEN, &job, &last, err);
-    if (code == WG_OK)
-        code = wg__sqlite_do(store, WG_SQL_RUN_END, "cannot end the run", err, "idddddddi",
-                             (int64_t)run->state, run->ended_s, run->epochs, run->energy_j,
-                             run->time_s, run->cost_j, run->setting, run->metric, run->id);
-    return code == WG_OK ? add_fact(store, job, WG_FACT_ENDED, run->id, err) : code;
-}
-
-enum wg_code wg__sqlite_run_take_back(struct wg_store *base, int64_t id, double now_s,
-                                      struct wg_error *err)
-{
-    struct wg_sqlite *store = as_sqlite(base);
-    int64_t job = 0;
-    unsigned last;
-    enum wg_code code = require_state(store, id, WG_RUN_OPEN, &job, &last, err);
-    if (code == WG_OK)
-        code = wg__sqlite_do(store, WG_SQL_RUN_TAKE_BACK, "cannot take the run back", err, "di",
-                             now_s, id);
-    return code == WG_OK ? add_fact(store, job, WG_FACT_TAKEN_BACK, id, err) : code;
-}
-
-enum wg_code wg__sqlite_run_revive(struct wg_store *base, int64_t id, double lease_until_s,
-                                   struct wg_error *err)
-{
-    struct wg_sqlite *store = as_sqlite(base);
-    int64_t job = 0;
-    unsigned last;
-    enum wg_code code = require_state(store, id, WG_RUN_EXPIRED, &job, &last, err);
-    if (code == WG_OK)
-        code = wg__sqlite_do(store, WG_SQL_RUN_REVIVE, "cannot revive the run", err, "di",
-                             lease_until_s, id);
-    return code == WG_OK ? add_fact(store, job, WG_FACT_REVIVED, id, err) : code;
 }
 
 enum wg_code wg__sqlite_recurrence_get(struct wg_store *base, int64_t job, uint64_t recurrence,
