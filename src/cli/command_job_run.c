@@ -50,8 +50,10 @@ static const struct wg_option_set set = {
     .word = "NAME",
     .summary =
         "Trains a job once, until it reaches its target: asks for the batch size, runs the command "
-        "under the power governor, stops runs that are not worth going on, tries again, and "
-        "remembers what was learned. In the command {batch_size}, {learning_rate}, {epochs} and "
+        "under the power governor, stops runs that are not worth going on, tries again (20 times "
+        "at "
+        "most, 3 when the command breaks or its metric is never a number), and remembers what was "
+        "learned. In the command {batch_size}, {learning_rate}, {epochs} and "
         "{run} are replaced; WATTGOV_BATCH_SIZE and so on say the same.",
     .options = options,
     .count = sizeof options / sizeof options[0],
@@ -75,7 +77,8 @@ struct session {
     struct wg_job_watch *watch;
     unsigned last_epoch;    /* told to the watch */
     unsigned pending_epoch; /* done, and its metric not told yet; 0: none */
-    double held_metric;     /* told, and its epoch not; NAN: none */
+    bool holds_metric;      /* it was told, and its epoch not */
+    double held_metric;
     struct wg_train_result result;
     struct wg_train_point cached[WG_POWER_LIMITS_MAX];
 };
@@ -111,12 +114,13 @@ static void keep_lease(const struct wg_train_status *status, void *context)
 
 /* -- Progress --------------------------------------------------------------------------------- */
 
-static bool tell_epoch(struct session *session, unsigned epoch, double metric)
+static bool tell_epoch(struct session *session, unsigned epoch, const double *metric)
 {
-    session->last_epoch = epoch;
+    const unsigned most = session->attempt->order->job.max_epochs;
+    session->last_epoch = epoch < most ? epoch : most;
     session->pending_epoch = 0;
-    session->held_metric = NAN;
-    return wg__job_watch_epoch(session->watch, epoch, metric) == WG_JOB_CONTINUE;
+    session->holds_metric = false;
+    return wg__job_watch_epoch(session->watch, session->last_epoch, metric) == WG_JOB_CONTINUE;
 }
 
 /* An epoch is done: its metric was told before, or is still to come. One that never came is told
@@ -126,10 +130,10 @@ static bool take_epoch(struct session *session, unsigned epoch)
     if (epoch <= session->last_epoch)
         return true;
     if (session->pending_epoch > 0 && session->pending_epoch < epoch &&
-        !tell_epoch(session, session->pending_epoch, NAN))
+        !tell_epoch(session, session->pending_epoch, NULL))
         return false;
-    if (!isnan(session->held_metric))
-        return tell_epoch(session, epoch, session->held_metric);
+    if (session->holds_metric)
+        return tell_epoch(session, epoch, &session->held_metric);
     session->pending_epoch = epoch;
     return true;
 }
@@ -137,11 +141,13 @@ static bool take_epoch(struct session *session, unsigned epoch)
 static bool take_metric(struct session *session, double metric)
 {
     const struct wg_store_job *job = &session->attempt->order->job;
-    const bool is_reached = job->higher_is_better ? metric >= job->target : metric <= job->target;
+    const bool is_reached =
+        isfinite(metric) && (job->higher_is_better ? metric >= job->target : metric <= job->target);
     if (session->pending_epoch > 0)
-        return tell_epoch(session, session->pending_epoch, metric);
+        return tell_epoch(session, session->pending_epoch, &metric);
     if (is_reached)
-        return tell_epoch(session, session->last_epoch + 1, metric);
+        return tell_epoch(session, session->last_epoch + 1, &metric);
+    session->holds_metric = true;
     session->held_metric = metric;
     return true;
 }
@@ -156,7 +162,8 @@ static bool take_event(const struct wg_progress_event *event, void *context)
     case WG_PROGRESS_EPOCH:
         if (!(event->value >= 1))
             return true;
-        return take_epoch(session, (unsigned)fmin(event->value, most));
+        /* One beyond the last says that the last one's metric will not come. */
+        return take_epoch(session, (unsigned)fmin(event->value, most + 1.0));
     case WG_PROGRESS_METRIC:
         if (event->name[0] != '\0' && strncmp(event->name, metric, sizeof event->name - 1) != 0)
             return true; /* another metric of the script */
@@ -170,9 +177,9 @@ static bool take_event(const struct wg_progress_event *event, void *context)
 static void flush_progress(struct session *session)
 {
     if (session->pending_epoch > 0)
-        (void)tell_epoch(session, session->pending_epoch, session->held_metric);
-    else if (!isnan(session->held_metric))
-        (void)tell_epoch(session, session->last_epoch + 1, session->held_metric);
+        (void)tell_epoch(session, session->pending_epoch, NULL);
+    else if (session->holds_metric)
+        (void)tell_epoch(session, session->last_epoch + 1, &session->held_metric);
 }
 
 /* -- Profiles --------------------------------------------------------------------------------- */
@@ -237,9 +244,8 @@ static void save_profile(struct session *session)
     char owner[WG_STORE_TEXT_SIZE + 8];
     struct wg_store_profile_key key;
     struct wg_error err;
-    if (!session->result.is_governed || stage->best >= stage->settings.count ||
-        stage->point_count == 0)
-        return;
+    if (!session->result.is_governed || !isfinite(stage->search_s) || stage->point_count == 0)
+        return; /* a search that was cut short would be taken for one that has found the best */
     fill_key(session, owner, &key);
     if (wg__store_profile_put(session->store, &key, wg__job_now_s(), stage->points,
                               stage->point_count, &err) != WG_OK)
@@ -265,7 +271,7 @@ static void take_result(struct session *session, const struct wg_objective *obje
 {
     const struct wg_train_result *result = &session->result;
     const struct wg_train_stage *stage = &result->stages[0];
-    const bool is_measured = isfinite(result->total.energy_j);
+    const bool is_measured = isfinite(result->total.energy_j) && result->total.energy_j > 0;
     const bool has_best = result->is_governed && stage->best < stage->settings.count;
     if (!result->was_stopped)
         flush_progress(session);
@@ -291,7 +297,7 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
     session->attempt = attempt;
     session->watch = watch;
     session->last_epoch = session->pending_epoch = 0;
-    session->held_metric = NAN;
+    session->holds_metric = false;
     session->result = (struct wg_train_result){0};
     announce(session);
     struct wg_train_request request = {.machine = session->machine,

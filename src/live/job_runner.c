@@ -24,8 +24,9 @@ struct wg_job_watch {
     double next_beat_s;
     unsigned last_epoch; /* told by the command */
     double metric;
-    bool has_metric; /* a number was told at least once */
-    bool has_warned; /* that the metric is no number */
+    bool was_told;   /* the metric, at least once */
+    bool has_metric; /* and it was a number */
+    bool has_warned; /* that it was none */
     bool is_silent;  /* the store has failed, and the user knows */
     enum wg_job_answer answer;
 };
@@ -53,12 +54,15 @@ static void note_trouble(struct wg_job_watch *watch, enum wg_code code, const st
     watch->is_silent = true;
 }
 
-enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch, double metric)
+enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch,
+                                       const double *metric_told)
 {
+    const double metric =
+        metric_told != NULL && isfinite(*metric_told) ? *metric_told : (double)NAN;
     struct wg_error err;
     if (watch->run.is_survey || watch->answer != WG_JOB_CONTINUE) /* what comes after it is late */
         return watch->answer;
-    if (!isfinite(metric) && !watch->has_warned) {
+    if (metric_told != NULL && isnan(metric) && !watch->has_warned) {
         struct wg_error note;
         (void)wg__fail(&note, WG_EDATA, "epoch %u: the metric '%s' is not a number", epoch,
                        watch->job->metric);
@@ -67,15 +71,15 @@ enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoc
     }
     if (epoch > watch->last_epoch)
         watch->last_epoch = epoch;
-    if (isfinite(metric)) {
+    watch->was_told |= metric_told != NULL;
+    if (!isnan(metric)) {
         watch->has_metric = true;
         watch->metric = metric;
     }
     const double told_s = now_s(watch->opts);
     enum wg_job_answer answer = WG_JOB_CONTINUE;
-    const enum wg_code code =
-        wg__job_epoch(watch->store, watch->name, watch->run.id, epoch,
-                      isfinite(metric) ? metric : (double)NAN, told_s, &answer, &err);
+    const enum wg_code code = wg__job_epoch(watch->store, watch->name, watch->run.id, epoch, metric,
+                                            told_s, &answer, &err);
     note_trouble(watch, code, &err);
     if (code != WG_OK) { /* what can be said without the store */
         const bool reached = watch->job->higher_is_better ? metric >= watch->job->target
@@ -218,6 +222,8 @@ static enum wg_run_state judge(const struct wg_job_watch *watch, const struct wg
         return WG_RUN_RETURNED;
     if (watch->run.is_survey)
         return result->epochs > 0 && result->energy_j > 0 ? WG_RUN_REACHED : WG_RUN_CRASHED;
+    if (!watch->was_told) /* whether the target was reached is not known */
+        return WG_RUN_CRASHED;
     switch (watch->answer) {
     case WG_JOB_REACHED:
         return WG_RUN_REACHED;
@@ -228,9 +234,8 @@ static enum wg_run_state judge(const struct wg_job_watch *watch, const struct wg
     default:
         break;
     }
-    if (result->exit_status != 0 || !watch->has_metric)
-        return WG_RUN_CRASHED;
-    return WG_RUN_FAILED; /* it has ended by itself, before the target */
+    /* It has ended by itself, before the target. */
+    return result->exit_status != 0 ? WG_RUN_CRASHED : WG_RUN_FAILED;
 }
 
 /* Tells the store, more than once if need be: these numbers exist nowhere else. */
@@ -275,12 +280,18 @@ static void sum_up(struct wg_job_run_summary *out, const struct wg_store_run *ru
     *(run->is_survey ? &out->surveys : &out->attempts) += 1;
 }
 
-/* One attempt: opened, run and reported. `state_out` says what became of it. */
+/* What is remembered of an attempt to decide whether there is another. */
+struct verdict {
+    enum wg_run_state state;
+    bool is_survey, was_told, has_metric;
+};
+
+/* One attempt: opened, run and reported. `out` says what became of it. */
 static enum wg_code attempt_once(struct wg_store *store, const char *name,
                                  const struct wg_job_run_opts *opts,
                                  const struct wg_job_request *request,
-                                 struct wg_job_run_summary *out, enum wg_run_state *state_out,
-                                 bool *has_metric_out, struct wg_error *err)
+                                 struct wg_job_run_summary *summary, struct verdict *out,
+                                 struct wg_error *err)
 {
     struct wg_job_order order;
     struct wg_job_attempt attempt;
@@ -306,44 +317,51 @@ static enum wg_code attempt_once(struct wg_store *store, const char *name,
     if (code != WG_OK) { /* it never ran: nothing is learned */
         (void)report(&watch, &(struct wg_job_result){.setting = NAN}, WG_RUN_RETURNED, &receipt,
                      &ignored);
-        *state_out = WG_RUN_RETURNED;
         return code;
     }
-    *state_out = judge(&watch, &result);
-    *has_metric_out = watch.has_metric || watch.run.is_survey;
-    code = report(&watch, &result, *state_out, &receipt, err);
-    sum_up(out, &order.run, &result, receipt.cost_j);
+    *out = (struct verdict){.state = judge(&watch, &result),
+                            .is_survey = watch.run.is_survey,
+                            .was_told = watch.was_told,
+                            .has_metric = watch.has_metric};
+    code = report(&watch, &result, out->state, &receipt, err);
+    sum_up(summary, &order.run, &result, receipt.cost_j);
     return code;
 }
 
-/* Whether another attempt makes sense; false with an error in `err`, or with the recurrence done.
- */
-static bool goes_on(const char *name, const struct wg_job_run_opts *opts, enum wg_run_state state,
-                    bool has_metric, unsigned *crashes, struct wg_job_run_summary *out,
-                    enum wg_code *code, struct wg_error *err)
+/* Attempts in a row that came to the same bad end. */
+struct streak {
+    unsigned crashed, diverged;
+};
+
+/* Whether another attempt makes sense after one that has not reached the target; an error says why
+ * not. */
+static enum wg_code check_streak(const char *name, const struct wg_job_run_opts *opts,
+                                 const struct verdict *last,
+                                 const struct wg_job_run_summary *summary, struct streak *streak,
+                                 struct wg_error *err)
 {
-    const unsigned allowed = opts->crashes > 0 ? opts->crashes : CRASHES_DEFAULT;
-    out->is_interrupted = state == WG_RUN_RETURNED;
-    if (out->is_interrupted)
-        return false;
-    if (state != WG_RUN_CRASHED) {
-        *crashes = 0;
-        return true;
-    }
-    if (out->exit_status == 0 && !has_metric) {
-        *code = wg__fail(err, WG_EDATA,
-                         "job '%s': the command has ended without telling its metric once; nothing "
-                         "was learned from this run",
-                         name);
-        return false;
-    }
-    if (++*crashes <= allowed)
-        return true;
-    *code = wg__fail(err, WG_ESTATE,
-                     "job '%s': the command broke %u times in a row, the last time with exit "
-                     "status %d; nothing was learned from these runs",
-                     name, *crashes, out->exit_status);
-    return false;
+    const unsigned crashes = opts->crashes > 0 ? opts->crashes : CRASHES_DEFAULT;
+    const unsigned diverged = opts->diverged > 0 ? opts->diverged : WG_JOB_DIVERGED_MAX;
+    if (last->state == WG_RUN_CRASHED && summary->exit_status == 0 && !last->was_told)
+        return wg__fail(err, WG_EDATA,
+                        "job '%s': the command has ended without telling its metric once; nothing "
+                        "was learned from this run",
+                        name);
+    streak->crashed = last->state == WG_RUN_CRASHED ? streak->crashed + 1 : 0;
+    streak->diverged =
+        last->state != WG_RUN_CRASHED && !last->has_metric ? streak->diverged + 1 : 0;
+    if (streak->crashed > crashes)
+        return wg__fail(err, WG_ESTATE,
+                        "job '%s': the command broke %u times in a row, the last time with exit "
+                        "status %d; nothing was learned from these runs",
+                        name, streak->crashed, summary->exit_status);
+    if (streak->diverged >= diverged)
+        return wg__fail(
+            err, WG_EDATA,
+            "job '%s': %u runs in a row have diverged: their metric was never a number, "
+            "the last time at batch size %u; mend the command, then run the job again",
+            name, streak->diverged, summary->batch_size);
+    return WG_OK;
 }
 
 enum wg_code wg__job_run(struct wg_store *store, const char *name,
@@ -351,29 +369,25 @@ enum wg_code wg__job_run(struct wg_store *store, const char *name,
                          struct wg_error *err)
 {
     struct wg_job_request request = opts->request;
-    unsigned crashes = 0;
+    struct streak streak = {0};
     *out = (struct wg_job_run_summary){0};
     for (;;) {
-        enum wg_run_state state = WG_RUN_OPEN;
-        bool has_metric = false;
+        struct verdict last;
         request.now_s = now_s(opts);
-        const unsigned surveys = out->surveys;
-        enum wg_code code =
-            attempt_once(store, name, opts, &request, out, &state, &has_metric, err);
+        enum wg_code code = attempt_once(store, name, opts, &request, out, &last, err);
         if (code != WG_OK)
             return code;
-        const bool is_survey = out->surveys > surveys;
-        if (state == WG_RUN_REACHED && !is_survey) {
-            out->reached = true;
+        out->reached = last.state == WG_RUN_REACHED && !last.is_survey;
+        out->is_interrupted = last.state == WG_RUN_RETURNED;
+        if (out->reached || out->is_interrupted)
             return WG_OK;
-        }
-        if (state == WG_RUN_CRASHED && is_survey)
+        if (!last.is_survey)
+            code = check_streak(name, opts, &last, out, &streak, err);
+        else if (last.state == WG_RUN_CRASHED)
             request.may_survey = false; /* this command cannot be looked at for some seconds */
-        else if (!goes_on(name, opts, state, has_metric, &crashes, out, &code, err))
-            return code;
         /* Given up: the job's next recurrence is another day's. */
-        if (out->attempts >= WG_ATTEMPTS_MAX)
-            return WG_OK;
+        if (code != WG_OK || out->attempts >= WG_ATTEMPTS_MAX)
+            return code;
         request.wants_recurrence = true;
         request.recurrence = out->recurrence;
     }

@@ -11,7 +11,9 @@
  *
  * What counts as an observation: the target was reached; the policy has stopped the run; it has
  * done all its epochs. What does not: the command cannot be run, it broke, it never told its
- * metric, or the user has interrupted it; the run is then given back, and nothing is learned. A
+ * metric, or the user has interrupted it; the run is then given back, and nothing is learned. A run
+ * whose metric was never a number has diverged: that is an observation of its batch size, but some
+ * in a row say more of the script, and end the call before hours are spent on each attempt. A
  * store that cannot be written while a run trains is no reason to end it: that is tried again, and
  * at the end the message says how to report the run by hand.
  *
@@ -32,9 +34,10 @@ struct wg_job_attempt {
 /* How an attempt tells how it goes; made by wg__job_run. */
 struct wg_job_watch;
 
-/* The run has done `epoch` epochs and is at `metric` (NAN: not a number, or not told). Anything but
- * WG_JOB_CONTINUE: end the command now. */
-enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch, double metric);
+/* The run has done `epoch` epochs and is at `metric` (NULL: not told; it may be no number).
+ * Anything but WG_JOB_CONTINUE: end the command now. */
+enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch,
+                                       const double *metric);
 /* The power limits were profiled. */
 void wg__job_watch_profile(struct wg_job_watch *watch, const struct wg_job_costs *costs);
 /* To be called some times a minute: keeps the lease. */
@@ -54,11 +57,14 @@ typedef enum wg_code wg_job_run_fn(void *context, const struct wg_job_attempt *a
                                    struct wg_job_watch *watch, struct wg_job_result *out,
                                    struct wg_error *err);
 
+enum { WG_JOB_DIVERGED_MAX = 3 };
+
 struct wg_job_run_opts {
     struct wg_job_request request; /* `now_s` is set for each call */
     char *const *words;            /* the command with placeholders: {batch_size}, {learning_rate},
                                       {epochs} (the most), {run}; ended by NULL */
     unsigned crashes;              /* so many in a row are tried again; 0: 2 */
+    unsigned diverged;             /* so many in a row are the last; 0: WG_JOB_DIVERGED_MAX */
     wg_job_run_fn *run;
     void *context;
     double (*now_s)(void *context);
@@ -76,8 +82,9 @@ struct wg_job_run_summary {
     int exit_status;                 /* of its command */
 };
 
-/* WG_EDATA: the command never told the metric; WG_ESTATE: it kept breaking; the run's own error
- * when it cannot be run; and what the store says. The summary is filled in any case. */
+/* WG_EDATA: the command never told the metric, or never a number; WG_ESTATE: it kept breaking; the
+ * run's own error when it cannot be run; and what the store says. The summary is filled in any
+ * case. */
 enum wg_code wg__job_run(struct wg_store *store, const char *name,
                          const struct wg_job_run_opts *opts, struct wg_job_run_summary *out,
                          struct wg_error *err);

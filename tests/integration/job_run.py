@@ -24,14 +24,16 @@ if how == "breaks":
     sys.exit(7)
 with open(os.environ["WATTGOV_PROGRESS"], "a", buffering=1) as progress:
     for epoch in range(1, 1000):
-        time.sleep(0.03)
-        value = "nan" if how == "nan" and epoch == 1 else 0.8 * epoch / (9 if how == "slow" else needs)
+        time.sleep(0.02)
+        value = "nan" if how.startswith("diverges") or how == "nan" and epoch == 1 else 0.8 * epoch / (9 if how == "slow" else needs)
         if how == "slow":
             time.sleep(0.2)
         if how == "prints":
             print(f"epoch {epoch} acc {value:.4f}", flush=True)
-        elif how == "metric_first":
+        elif how in ("metric_first", "diverges_first"):
             progress.write(f"metric {value} acc\nepoch {epoch}\n")
+        elif how == "mute":
+            progress.write(f"epoch {epoch}\n")
         elif how != "silent":
             progress.write(f"epoch {epoch}\nmetric {value}\n")
         if how == "silent" and epoch == 3:
@@ -92,22 +94,32 @@ class Recurrences(Case):
         self.assertIn("broke 3 times in a row", self.train("breaks", expect=1).stderr)
         missing = self.job("run", "job", "--observe", "--", "/no/such/program", "{batch_size}", expect=1)
         self.assertIn("/no/such/program", missing.stderr)
+        self.assertIn("without telling its metric once", self.train("mute", expect=1).stderr)
         self.assertIn("not a number", self.train("nan").stderr)
-        self.assertEqual(self.ends(), ["crashed"] * 4 + ["returned", "reached"])
+        self.assertEqual(self.ends(), ["crashed"] * 4 + ["returned", "crashed", "reached"])
+
+    def test_a_metric_that_is_never_a_number_is_tried_three_times(self):
+        for how in ("diverges", "diverges_first"):  # the metric after its epoch, and before it
+            said = self.train(how, expect=1).stderr
+            self.assertIn("3 runs in a row have diverged", said)
+            self.assertEqual(said.count("epoch 1: the metric 'acc' is not a number"), 3, said)
+        self.assertEqual(self.ends(), ["failed"] * 6)
 
     def test_a_wrong_profile_is_refused_and_opens_no_run(self):
         said = self.train("plain", "--profile", "warmup=5", expect=2).stderr
         self.assertIn("--profile: 'warmup=5'", said)
         self.assertEqual(self.ends(), [])
 
-    def test_a_short_run_keeps_the_profile_for_the_next(self):
-        self.job("create", "short", "--batch-sizes", "16,32", "--default", "32", "--target", "f1>=84", "--max-epochs", "6",
-                 "--policy", "fixed")
-        self.job("run", "short", "--profile", "warmup=50ms,measure=100ms", "--", tool("wattgov-vload"), "squad", "--gpu", "V100",
-                 "--batch-size", "{batch_size}", "--time-scale", "2000", "--steps-per-epoch", "40", "--print-every", "1000")
-        order = json.loads(self.job("next", "short", "--gpu-name", self.gpu_of("short"), "--json").stdout)
-        self.assertFalse(order["needs_profile"])
-        self.assertLess(order["power_limit_w"], 250)
+    def test_only_a_search_that_came_to_its_end_is_kept_for_the_next_run(self):
+        # The fastest limit is known after one measurement; the cheapest needs more than this run has time for.
+        for objective, is_kept in (("time", True), ("energy", False)):
+            self.job("create", objective, "--batch-sizes", "16,32", "--default", "32", "--target", "f1>=84", "--max-epochs",
+                     "6", "--policy", "fixed", "--objective", objective)
+            self.job("run", objective, "--profile", "warmup=50ms,measure=100ms", "--", tool("wattgov-vload"), "squad", "--gpu",
+                     "V100", "--batch-size", "{batch_size}", "--time-scale", "4000", "--steps-per-epoch", "40",
+                     "--print-every", "1000")
+            order = json.loads(self.job("next", objective, "--gpu-name", self.gpu_of(objective), "--json").stdout)
+            self.assertEqual((order["needs_profile"], order["power_limit_w"]), (not is_kept, 250 if is_kept else None))
 
     def gpu_of(self, name):
         return json.loads(self.job("show", name, "--json").stdout)["gpus"][0]["gpu_model"]

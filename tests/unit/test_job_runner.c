@@ -13,6 +13,8 @@ struct play {
         REACHES,
         NEVER_TELLS,
         TELLS_NAN,
+        TELLS_ONLY_NAN,
+        TELLS_NO_METRIC,
         BREAKS,
         BREAKS_ONCE,
         IS_MISSING,
@@ -36,10 +38,11 @@ static void play_say(void *context, const char *line)
     (void)snprintf(play->said, sizeof play->said, "%s", line);
 }
 
-static void train(struct play *play, struct wg_job_watch *watch, unsigned needs, bool tells_nan)
+/* The first `nans` metrics are no numbers. */
+static void train(struct play *play, struct wg_job_watch *watch, unsigned needs, unsigned nans)
 {
     for (unsigned epoch = 1; epoch <= 40; epoch++) {
-        const double metric = tells_nan && epoch < 3 ? (double)NAN : 0.8 * epoch / needs;
+        const double metric = epoch <= nans ? (double)NAN : 0.8 * epoch / needs;
         if (play->kind == IS_SLOW) { /* slower than its lease, but alive */
             for (unsigned i = 0; i < 6; i++) {
                 play->stage.now_s += 30;
@@ -52,7 +55,8 @@ static void train(struct play *play, struct wg_job_watch *watch, unsigned needs,
             assert_int_equal(order.taken_back, 0);
             (void)job_stage_end(&play->stage, order.run.id, WG_RUN_RETURNED, 0, 0);
         }
-        if (wg__job_watch_epoch(watch, epoch, metric) != WG_JOB_CONTINUE)
+        if (wg__job_watch_epoch(watch, epoch, play->kind == TELLS_NO_METRIC ? NULL : &metric) !=
+            WG_JOB_CONTINUE)
             return;
     }
 }
@@ -61,6 +65,7 @@ static enum wg_code run(void *context, const struct wg_job_attempt *attempt,
                         struct wg_job_watch *watch, struct wg_job_result *out, struct wg_error *err)
 {
     struct play *play = context;
+    const double metric = 0.1;
     play->calls++;
     (void)snprintf(play->word, sizeof play->word, "%s", attempt->words[1]);
     (void)snprintf(play->variable, sizeof play->variable, "%s", attempt->variables[0]);
@@ -74,31 +79,35 @@ static enum wg_code run(void *context, const struct wg_job_attempt *attempt,
     case REACHES:
     case IS_SLOW:
         wg__job_watch_profile(watch, &(struct wg_job_costs){20, 25, 30});
-        train(play, watch, 5, false);
+        train(play, watch, 5, 0);
         break;
     case TELLS_NAN:
-        train(play, watch, 5, true);
+        train(play, watch, 5, 2);
+        break;
+    case TELLS_ONLY_NAN:
+    case TELLS_NO_METRIC:
+        train(play, watch, 5, 40);
         break;
     case FALLS_SHORT_AT_FIRST:
-        train(play, watch, play->calls < 3 ? 1000 : 5, false);
+        train(play, watch, play->calls < 3 ? 1000 : 5, 0);
         break;
     case NEVER_TELLS:
         break;
     case BREAKS_ONCE:
         if (play->calls > 1) {
-            train(play, watch, 5, false);
+            train(play, watch, 5, 0);
             break;
         }
         out->exit_status = 7;
         break;
     case BREAKS:
-        (void)wg__job_watch_epoch(watch, 1, 0.1);
+        (void)wg__job_watch_epoch(watch, 1, &metric);
         out->exit_status = 7;
         break;
     case IS_MISSING:
         return wg__fail(err, WG_ENOENT, "cannot run '%s': no such program", attempt->words[0]);
     case IS_INTERRUPTED:
-        (void)wg__job_watch_epoch(watch, 1, 0.1);
+        (void)wg__job_watch_epoch(watch, 1, &metric);
         out->how = WG_JOB_INTERRUPTED;
         break;
     }
@@ -222,6 +231,40 @@ static void a_metric_that_is_no_number_is_said_once_and_the_run_goes_on(void **s
     assert_string_equal(play->said, "epoch 1: the metric 'acc' is not a number");
 }
 
+static void training_that_always_diverges_is_tried_three_times(void **state)
+{
+    struct play *play = *state;
+    struct wg_job_run_summary summary;
+    struct wg_error err;
+    assert_int_equal(play_it(play, TELLS_ONLY_NAN, false, &summary, &err), WG_EDATA);
+    assert_non_null(strstr(err.text, "3 runs in a row have diverged"));
+    assert_int_equal(play->calls, 3);
+    assert_int_equal(summary.attempts, 3);
+    assert_true(summary.energy_j == 300);
+    const struct states states = states_of(play);
+    assert_int_equal(states.count, 3);
+    for (size_t i = 0; i < 3; i++) /* the batch sizes have failed: that is worth knowing */
+        assert_int_equal(states.state[i], WG_RUN_FAILED);
+    assert_true(states.last.epochs == 30);
+    assert_int_not_equal(states.last.batch_size, 16); /* the default failed twice before */
+    /* Once the command is mended, the same recurrence goes on. */
+    assert_int_equal(play_it(play, REACHES, false, &summary, &err), WG_OK);
+    assert_true(summary.reached);
+    assert_int_equal(summary.recurrence, 0);
+}
+
+static void epochs_without_any_metric_teach_nothing(void **state)
+{
+    struct play *play = *state;
+    struct wg_job_run_summary summary;
+    struct wg_error err;
+    assert_int_equal(play_it(play, TELLS_NO_METRIC, false, &summary, &err), WG_EDATA);
+    assert_non_null(strstr(err.text, "without telling its metric once"));
+    assert_int_equal(play->calls, 1);
+    assert_string_equal(play->said, "");
+    assert_int_equal(states_of(play).last.state, WG_RUN_CRASHED);
+}
+
 static void a_command_that_breaks_is_tried_again_but_not_for_ever(void **state)
 {
     struct play *play = *state;
@@ -319,6 +362,9 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_metric_that_is_no_number_is_said_once_and_the_run_goes_on,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(training_that_always_diverges_is_tried_three_times, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(epochs_without_any_metric_teach_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_command_that_breaks_is_tried_again_but_not_for_ever,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_command_is_no_observation, setup, teardown),
