@@ -73,7 +73,9 @@ static const struct wg_option create_options[] = {
      WG_OPTION_STRING(struct create_args, target),
      .value = "GOAL",
      .is_required = true,
-     .help = "When a run is done: METRIC>=NUMBER or METRIC<=NUMBER, as 'acc>=0.84'."},
+     .help =
+         "When a run is done: METRIC>=NUMBER or METRIC<=NUMBER, as 'acc>=0.84'; '>' and '<' mean "
+         "the same."},
     {.name = "max-epochs",
      WG_OPTION_UNSIGNED(struct create_args, max_epochs),
      .value = "N",

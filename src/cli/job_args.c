@@ -25,9 +25,9 @@ enum wg_code wg__job_check_name(const char *name, struct wg_error *err)
     if (length == 0 || length > NAME_MAX_BYTES || strspn(name, name_characters) != length ||
         strspn(name, first_characters) == 0)
         return wg__fail(err, WG_EINVAL,
-                        "'%s' is no name for a job: letters, digits, '.', '_' and '-', beginning "
-                        "with a letter or digit, at most %d",
-                        name, NAME_MAX_BYTES);
+                        "'%.*s%s' is no name for a job: letters, digits, '.', '_' and '-', "
+                        "beginning with a letter or digit, at most %d",
+                        NAME_MAX_BYTES, name, length > NAME_MAX_BYTES ? "..." : "", NAME_MAX_BYTES);
     return WG_OK;
 }
 
@@ -96,7 +96,8 @@ enum wg_code wg__job_parse_target(const char *text, struct wg_store_job *job, st
         !trim(text + at + skip, strlen(text + at + skip), value, sizeof value) ||
         !wg__parse_double(value, &job->target))
         return wg__option_reject(err, "target", text,
-                                 "METRIC>=NUMBER or METRIC<=NUMBER, as 'acc>=0.84'");
+                                 "METRIC>=NUMBER or METRIC<=NUMBER, as 'acc>=0.84' ('>' and '<' "
+                                 "mean the same)");
     job->higher_is_better = text[at] == '>';
     return WG_OK;
 }

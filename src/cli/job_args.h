@@ -35,7 +35,7 @@ enum wg_code wg__job_check_name(const char *name, struct wg_error *err);
 enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job,
                                    struct wg_error *err);
 
-/* "acc>=0.84", "loss < 1.2": metric, direction and value. '>' means '>='. */
+/* "acc>=0.84", "loss < 1.2": metric, direction and value. '>' means '>=', '<' means '<='. */
 enum wg_code wg__job_parse_target(const char *text, struct wg_store_job *job, struct wg_error *err);
 
 /* Takes the word before the options, which must be a job's name. */

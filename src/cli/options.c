@@ -20,6 +20,7 @@
 enum {
     WORD_MAX = 64,        /* longer words are never compared for likeness */
     NAMES_SHOWN_MAX = 12, /* of those that would have been known */
+    VALUE_SHOWN_MAX = 80, /* bytes of a wrong value */
     RANGE_MAX = 128,      /* bytes of a range in words */
     LABEL_COLUMN = 30,    /* where the explanations in the help begin */
     HELP_COLUMN_MAX = 98,
@@ -151,7 +152,12 @@ static void describe(const struct wg_option *option, struct wg_buffer *out)
 enum wg_code wg__option_reject(struct wg_error *err, const char *name, const char *value,
                                const char *accepted)
 {
-    return wg__fail(err, WG_EINVAL, "--%s: '%s' is not %s", name, value, accepted);
+    /* A long value would leave no room for what is wrong with it. */
+    size_t shown = strnlen(value, VALUE_SHOWN_MAX);
+    while (shown > 0 && ((unsigned char)value[shown] & 0xC0) == 0x80)
+        shown--;
+    return wg__fail(err, WG_EINVAL, "--%s: '%.*s%s' is not %s", name, (int)shown, value,
+                    value[shown] != '\0' ? "..." : "", accepted);
 }
 
 enum wg_code wg__option_reject_name(const char *name, const char *value, const char *kind,

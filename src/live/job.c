@@ -479,6 +479,12 @@ static enum wg_code check_report(const struct wg_job_report *report, const struc
         return wg__fail(err, WG_EINVAL, "--epochs: %g is not a whole number", epochs);
     if (report->state == WG_RUN_REACHED && !(epochs > 0))
         return wg__fail(err, WG_EINVAL, "--epochs: a run that reached its target did at least one");
+    /* No cost at all would make it the best run for ever. */
+    if (report->state == WG_RUN_REACHED && !(report->energy_j > 0 && report->time_s > 0))
+        return wg__fail(err, WG_EINVAL,
+                        "--energy, --time: %g J in %g s is no measurement of a run that reached "
+                        "its target; report it as --returned if nothing was measured",
+                        report->energy_j, report->time_s);
     if (epochs > job->max_epochs)
         return wg__fail(err, WG_EINVAL, "--epochs: %g is more than the job's %u", epochs,
                         job->max_epochs);

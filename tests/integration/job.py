@@ -144,6 +144,8 @@ class Errors(Case):
         for changed, words in [(["--batch-sizes", "8"], "at least two"), (["--batch-sizes", "8,8"], "twice"),
                                (["--batch-sizes", "8,-16"], "whole numbers"), (["--default", "9"], "not one of"),
                                (["--target", "loss"], "METRIC>=NUMBER"), (["--target", "loss<=nan"], "METRIC>=NUMBER"),
+                               (["--target", "loss==1"], "('>' and '<' mean the same)"),
+                               (["--batch-sizes", "8," * 3000], "2 to 64 whole numbers"),
                                (["--max-epochs", "0"], "--max-epochs"), (["--objective", "power"], "power"),
                                (["--policy", "zeuss"], "zeus"), (["--learning-rate", "-1"], "--learning-rate"),
                                (["--optimizer", "adam"], "--learning-rate is missing")]:
@@ -151,6 +153,10 @@ class Errors(Case):
         for name in ("", "a b", ".a", "a/b", "x" * 65):
             self.assertIn("name", self.job("create", name, *good, expect=2))
         self.assertFalse(os.path.exists(self.store))
+        self.assertIn("letters, digits", self.job("create", "x" * 10000, *good, expect=2))
+        for number, target in enumerate(("acc>1", " acc >= 1 ")):
+            self.job("create", f"more{number}", *good, "--target", target)
+        self.assertEqual(self.job("list").count("acc>=1 "), 2)
         self.job("create", "job", *good)
         self.assertIn("has a job 'job' already", self.job("create", "job", *good, expect=1))
 
@@ -164,6 +170,8 @@ class Errors(Case):
                                       ((run, "--reached", *ENDED, "--energy", "-1"), "--energy", 2),
                                       ((run, "--reached", *ENDED, "--epochs", "1.5"), "not a whole number", 2),
                                       ((run, "--failed", *ENDED, "--epochs", "21"), "more than the job's 20", 2),
+                                      ((run, "--reached", *ENDED, "--energy", "0"), "no measurement", 2),
+                                      ((run, "--reached", *ENDED, "--time", "0"), "no measurement", 2),
                                       ((run, "--epoch", 1, "--metric", "nan"), "'nan'", 2),
                                       ((run + 9, "--crashed"), "no run", 1), (("x", "--crashed"), "'x'", 2)]:
             self.assertIn(expected, self.job("report", "bert", *words, expect=code))
@@ -190,7 +198,8 @@ class Errors(Case):
         newer.execute("PRAGMA user_version = 99")
         newer.close()
         self.assertIn("has schema 99", self.job("next", "bert", expect=1))
-        self.assertIn("cannot be opened", self.job("next", "bert", store=self.folder, expect=1))
+        for path in (self.folder, "/dev/null"):
+            self.assertIn("cannot be opened: it is no regular file", self.job("next", "bert", store=path, expect=1))
 
     def test_a_locked_store_is_waited_for(self):
         self.create()

@@ -332,6 +332,35 @@ static void a_question_without_memory_changes_nothing(void **state)
     job_stage_close(&stage);
 }
 
+static void a_run_that_reached_its_target_for_nothing_is_no_measurement(void **state)
+{
+    (void)state;
+    struct job_stage stage;
+    struct wg_job_receipt receipt;
+    struct wg_error err;
+    job_stage_open(&stage, "wattgov");
+    struct wg_job_report report = {.run = job_stage_next(&stage).run.id,
+                                   .state = WG_RUN_REACHED,
+                                   .epochs = 5,
+                                   .metric = NAN,
+                                   .setting = NAN,
+                                   .now_s = stage.now_s};
+    static const double nothing[][2] = {{0, 10}, {1000, 0}, {0, 0}, {NAN, 10}};
+    const size_t facts = read_facts(&stage);
+    for (size_t i = 0; i < 4; i++) {
+        report.energy_j = nothing[i][0];
+        report.time_s = nothing[i][1];
+        assert_int_equal(wg__job_report(stage.store, "job", &report, &receipt, &err), WG_EINVAL);
+        assert_non_null(strstr(err.text, "no measurement"));
+        assert_int_equal(read_facts(&stage), facts);
+    }
+    report.energy_j = 1000; /* and it can still be told */
+    report.time_s = 10;
+    assert_int_equal(wg__job_report(stage.store, "job", &report, &receipt, &err), WG_OK);
+    assert_true(receipt.cost_j == 1000);
+    job_stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_batch_size_without_a_profile_begins_at_its_nearest_ones_best_limit),
         cmocka_unit_test(a_snapshot_says_what_the_whole_log_says),
         cmocka_unit_test(a_damaged_snapshot_is_left_out),
+        cmocka_unit_test(a_run_that_reached_its_target_for_nothing_is_no_measurement),
         cmocka_unit_test(a_question_without_memory_changes_nothing),
     };
     return run_tests(tests);
