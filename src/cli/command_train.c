@@ -270,7 +270,7 @@ static double expected_cost_share(const struct session *session)
     const double power_w = is_measured ? stage->points[0].power_w : result->total.power_mean_w;
     struct wg_train_settings settings;
     struct wg_power_search search;
-    double limits_w[WG_TRAIN_SETTINGS_MAX];
+    double limits_w[WG_TRAIN_SETTINGS_MAX] = {0};
     size_t index = 0;
     if (result->is_governed || session->gpus.count == 0 ||
         wg__train_settings_init(&settings, WG_KNOB_POWER_LIMIT, session->gpus.infos,

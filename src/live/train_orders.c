@@ -31,12 +31,20 @@ static void attribute_steps(struct wg_train_run *run)
     run->counted_steps = run->steps;
 }
 
-/* With one setting, the present one: for a job that is only observed. */
-static void settings_of_observer(struct wg_train_settings *settings, enum wg_knob knob,
-                                 size_t gpu_count, double setting)
+/* With one setting, the present one: for a job that is only observed. What cannot be read back is
+ * taken for unhindered. */
+static void settings_of_observer(const struct wg_train_run *run, struct wg_train_settings *out)
 {
-    *settings = (struct wg_train_settings){.knob = knob, .count = 1, .gpu_count = gpu_count};
-    settings->setting[0] = isfinite(setting) && setting > 0 ? setting : 1;
+    const enum wg_knob knob = run->request->knobs[0];
+    const size_t count = run->request->gpu_count;
+    double sum = 0;
+    for (size_t g = 0; g < count; g++) {
+        const struct wg_knob_info *info = &run->infos[g]->knobs[knob];
+        sum += isfinite(info->current) ? info->current : info->max;
+    }
+    *out = (struct wg_train_settings){.knob = knob, .count = 1, .gpu_count = count};
+    /* A GPU without the knob has no setting, but the governor wants a number. */
+    out->setting[0] = isfinite(sum) && sum > 0 ? sum / (double)count : 1;
 }
 
 enum wg_code wg__train_stage_begin(struct wg_train_run *run, size_t stage, struct wg_error *err)
@@ -45,8 +53,7 @@ enum wg_code wg__train_stage_begin(struct wg_train_run *run, size_t stage, struc
     struct wg_train_stage *state = &run->result->stages[stage];
     struct wg_train_settings *settings = &state->settings;
     if (run->control == NULL)
-        settings_of_observer(settings, request->knobs[stage], request->gpu_count,
-                             run->result->max_power_w / (double)request->gpu_count);
+        settings_of_observer(run, settings);
     const struct wg_train_signal *signal = run->signal;
     const double least_s = signal != NULL ? fmax(trusted_periods * signal->period.period_s,
                                                  trusted_updates * signal->update_s)
