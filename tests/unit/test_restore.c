@@ -32,26 +32,38 @@ static void leave(struct stage *stage, const char *name, const char *boot, const
 #define APPLIED(knob, device, value)                                                               \
     "{\"applied\":\"" knob "\",\"device\":\"GPU-" device "\",\"value\":" value "}\n"
 
-static const char limit_at_175[] = TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-    APPLIED("power_limit", "0", "175");
+/* A limit that was 300 W, and is set. */
+#define LIMIT(device, value) TAKE("power_limit", device, "300") SET("power_limit", device, value)
+#define CLOCK                TAKE("gpu_clock", "0", "null") SET("gpu_clock", "0", "9e8")
+
+static const char limit_at_175[] = LIMIT("0", "175") APPLIED("power_limit", "0", "175");
+
+/* A stale journal, and the first device's limit at 175 W. */
+static void open_left(struct stage *stage, const char *rest)
+{
+    stage_open(stage);
+    stage_knob(stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    leave(stage, "1-1-1.journal", NULL, rest);
+}
+
+static void expect_limit(struct stage *stage, size_t device, double limit_w)
+{
+    check_close(stage_knob(stage, device, WG_KNOB_POWER_LIMIT)->value, limit_w, 1e-12);
+}
 
 static void a_stale_journal_is_worked_off_once(void **state)
 {
     (void)state; /* field report 50 */
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    open_left(&stage, LIMIT("0", "175") CLOCK);
     stage_knob(&stage, 0, WG_KNOB_GPU_CLOCK)->value = 900e6;
-    leave(&stage, "1-1-1.journal", NULL,
-          TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-              TAKE("gpu_clock", "0", "null") SET("gpu_clock", "0", "9e8"));
     struct wg_restore_summary summary = stage_restore_stale(&stage);
     assert_int_equal(summary.journals, 1);
     assert_int_equal(summary.restored, 2);
     assert_int_equal(summary.failed + summary.foreign + summary.live, 0);
     assert_string_equal(stage.told.text,
                         "gpu0 gpu_clock done nan->nan; gpu0 power_limit done 175->300; ");
-    check_close(stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value, 300, 1e-12);
+    expect_limit(&stage, 0, 300);
     assert_true(isnan(stage_knob(&stage, 0, WG_KNOB_GPU_CLOCK)->value));
     assert_int_equal(stage_journals(&stage), 0);
     summary = stage_restore_stale(&stage);
@@ -71,29 +83,23 @@ static void each_moment_of_death_gives_the_original_back(void **state)
         {"", 300, 300},
         {TAKE("power_limit", "0", "300"), 300, 300},
         {TAKE("power_limit", "0", "300"), 222, 222}, /* we have set nothing: it is not ours */
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175"), 300, 300},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175"), 175, 300},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175"), 174, 300}, /* rounded */
+        {LIMIT("0", "175"), 300, 300},
+        {LIMIT("0", "175"), 175, 300},
+        {LIMIT("0", "175"), 174, 300}, /* rounded */
         {limit_at_175, 175, 300},
         {limit_at_175, 180, 180},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-             APPLIED("power_limit", "0", "175") SET("power_limit", "0", "120"),
-         175, 300},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-             APPLIED("power_limit", "0", "175") SET("power_limit", "0", "120"),
-         120, 300},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-             SET("power_limit", "0", "120") SET("power_limit", "0", "150"),
-         175, 300},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175") "{\"appl", 175, 300},
+        {LIMIT("0", "175") APPLIED("power_limit", "0", "175") SET("power_limit", "0", "120"), 175,
+         300},
+        {LIMIT("0", "175") APPLIED("power_limit", "0", "175") SET("power_limit", "0", "120"), 120,
+         300},
+        {LIMIT("0", "175") SET("power_limit", "0", "120") SET("power_limit", "0", "150"), 175, 300},
+        {LIMIT("0", "175") "{\"appl", 175, 300},
         {TAKE("power_limit", "0", "300") "{\"set\":\"power_limit\",\"dev", 300, 300},
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
+        {LIMIT("0", "175")
              APPLIED("power_limit", "0", "175") "{\"given_back\":\"power_limit\",\"device\":\"GPU-"
                                                 "0\",\"outcome\":\"restored\"}\n",
          175, 175}, /* somebody else's since */
-        {TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-             APPLIED("power_limit", "0", "175") "{\"end\":true}\n",
-         175, 175},
+        {LIMIT("0", "175") APPLIED("power_limit", "0", "175") "{\"end\":true}\n", 175, 175},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct stage stage;
@@ -129,8 +135,7 @@ static void the_order_is_what_raises_first_and_clocks_before_limits(void **state
         stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value = 200;
         (void)snprintf(rest, sizeof rest,
                        TAKE("power_limit", "0", "%s") SET("power_limit", "0", "150")
-                           TAKE("gpu_clock", "0", "null") SET("gpu_clock", "0", "9e8")
-                               TAKE("power_limit", "1", "%s") SET("power_limit", "1", "200"),
+                           CLOCK TAKE("power_limit", "1", "%s") SET("power_limit", "1", "200"),
                        cases[i].originals[0], cases[i].originals[1]);
         leave(&stage, "1-1-1.journal", NULL, rest);
         assert_int_equal(stage_restore_stale(&stage).restored, 3);
@@ -143,24 +148,20 @@ static void one_that_fails_stops_no_other_and_stays_in_the_journal(void **state)
 {
     (void)state; /* field report 7 */
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    open_left(&stage, LIMIT("0", "175") LIMIT("1", "150"));
     stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value = 150;
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->fails_first = 2; /* and once more at the end */
-    leave(&stage, "1-1-1.journal", NULL,
-          TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-              TAKE("power_limit", "1", "300") SET("power_limit", "1", "150"));
     struct wg_restore_summary summary = stage_restore_stale(&stage);
     assert_int_equal(summary.restored, 1);
     assert_int_equal(summary.failed, 1);
     check_text_has(stage.told.text, "gpu0 power_limit failed 175->300: gpu0: fakeSet failed");
-    check_close(stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value, 300, 1e-12);
+    expect_limit(&stage, 1, 300);
     assert_int_equal(stage_journals(&stage), 1);
     stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value = 150; /* somebody's, since */
     summary = stage_restore_stale(&stage);
     assert_int_equal(summary.restored, 1);
     assert_string_equal(stage.told.text, "gpu0 power_limit done 175->300; ");
-    check_close(stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value, 150, 1e-12);
+    expect_limit(&stage, 1, 150);
     assert_int_equal(stage_journals(&stage), 0);
     stage_close(&stage);
 }
@@ -169,13 +170,9 @@ static void one_that_depends_on_another_is_tried_again_after_it(void **state)
 {
     (void)state; /* field report 11 */
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    open_left(&stage, LIMIT("0", "175") CLOCK);
     stage_knob(&stage, 0, WG_KNOB_GPU_CLOCK)->value = 900e6;
     stage_knob(&stage, 0, WG_KNOB_GPU_CLOCK)->fails_first = 1; /* as long as the limit is low */
-    leave(&stage, "1-1-1.journal", NULL,
-          TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-              TAKE("gpu_clock", "0", "null") SET("gpu_clock", "0", "9e8"));
     assert_int_equal(stage_restore_stale(&stage).restored, 2);
     assert_string_equal(stage.world.sets, "0.gpu_clock=nan 0.power_limit=300 0.gpu_clock=nan ");
     stage_close(&stage);
@@ -190,14 +187,12 @@ static void a_device_that_hangs_costs_its_own_settings_only(void **state)
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
     stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value = 150;
     atomic_store(&stage.world.devices[0].get, FAKE_HANGS);
-    leave(&stage, "1-1-1.journal", NULL,
-          TAKE("power_limit", "0", "300") SET("power_limit", "0", "175")
-              TAKE("power_limit", "1", "300") SET("power_limit", "1", "150"));
+    leave(&stage, "1-1-1.journal", NULL, LIMIT("0", "175") LIMIT("1", "150"));
     struct wg_restore_summary summary = stage_restore_stale(&stage);
     assert_int_equal(summary.restored, 1);
     assert_int_equal(summary.failed, 1);
     check_text_has(stage.told.text, "gpu0: fakeGet has not returned");
-    check_close(stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value, 300, 1e-12);
+    expect_limit(&stage, 1, 300);
     atomic_store(&stage.world.devices[0].get, FAKE_WORKS);
     gate_open(&stage.world.gate);
     while (atomic_load(&stage.world.destroyed) < 4) /* of the machine that hung, too */
@@ -231,7 +226,7 @@ static void an_earlier_boot_is_dropped_and_sets_nothing(void **state)
     leave(&stage, "1-1-1.journal", "00000000-0000-0000-0000-000000000000", limit_at_175);
     const struct wg_restore_summary summary = stage_restore_stale(&stage);
     assert_int_equal(summary.journals + summary.restored + summary.failed, 0);
-    check_close(stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value, 175, 1e-12);
+    expect_limit(&stage, 0, 175);
     assert_int_equal(stage_journals(&stage), 0);
     stage_close(&stage);
 }
@@ -327,8 +322,36 @@ static void what_somebody_holds_is_left_alone(void **state)
     const struct wg_restore_summary summary = stage_restore_stale(&stage);
     assert_int_equal(summary.live, 1);
     assert_int_equal(summary.journals, 0);
-    check_close(stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value, 175, 1e-12);
+    expect_limit(&stage, 0, 175);
     wg__control_close(control);
+    stage_close(&stage);
+}
+
+/* Another command comes while the first one is at it. */
+static void restore_once_more(const struct wg_restore_note *note, void *context)
+{
+    (void)note;
+    struct stage *stage = context;
+    const struct wg_restore_summary other = stage_restore_stale(stage);
+    assert_int_equal(other.live, stage_journals(stage)); /* the first one still has each */
+    assert_int_equal(other.journals + other.unreadable, 0);
+}
+
+static void two_that_restore_exclude_each_other(void **state)
+{
+    (void)state;
+    struct stage stage;
+    open_left(&stage, LIMIT("0", "175"));
+    stage_knob(&stage, 1, WG_KNOB_POWER_LIMIT)->value = 150;
+    leave(&stage, "1-1-2.journal", NULL, LIMIT("1", "150"));
+    struct wg_restore_summary summary;
+    fake_world_now = &stage.world;
+    assert_int_equal(wg__restore_stale_setup(stage.scratch.folder, &stage.setup, restore_once_more,
+                                             &stage, &summary, NULL),
+                     WG_OK);
+    assert_int_equal(summary.restored, 2);
+    assert_string_equal(stage.world.sets, "0.power_limit=300 1.power_limit=300 ");
+    assert_int_equal(stage_journals(&stage), 0);
     stage_close(&stage);
 }
 
@@ -351,9 +374,7 @@ static void a_stale_journal_is_restored_before_its_knob_is_taken(void **state)
 {
     (void)state;
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
-    leave(&stage, "1-1-1.journal", NULL, limit_at_175);
+    open_left(&stage, limit_at_175);
     struct wg_control *control = stage_control(&stage, "test");
     assert_int_equal(wg__control_take(control, 0, WG_KNOB_POWER_LIMIT, NULL), WG_OK);
     struct wg_control_look look;
@@ -368,10 +389,8 @@ static void a_knob_whose_stale_journal_cannot_be_worked_off_is_not_taken(void **
 {
     (void)state;
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    open_left(&stage, limit_at_175);
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->fails_first = 100;
-    leave(&stage, "1-1-1.journal", NULL, limit_at_175);
     struct wg_control *control = stage_control(&stage, "test");
     struct wg_error err = {0};
     assert_int_equal(wg__control_take(control, 0, WG_KNOB_POWER_LIMIT, &err), WG_EBUSY);
@@ -394,10 +413,8 @@ static void the_guard_tries_until_all_is_back(void **state)
 {
     (void)state;
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    open_left(&stage, limit_at_175);
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->fails_first = 5;
-    leave(&stage, "1-1-1.journal", NULL, limit_at_175);
     const int fd = hold(&stage);
     struct wg_restore_summary summary;
     bool is_ended = true;
@@ -425,10 +442,8 @@ static void the_guards_patience_ends_and_leaves_the_journal(void **state)
 {
     (void)state;
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
+    open_left(&stage, limit_at_175);
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->fails_first = 1000000;
-    leave(&stage, "1-1-1.journal", NULL, limit_at_175);
     const int fd = hold(&stage);
     struct wg_restore_summary summary;
     assert_int_equal(wg__restore_journal_setup(fd, &stage.setup, 300000000, stage_note, &stage.told,
@@ -446,9 +461,7 @@ static void the_guard_finds_a_device_that_comes_back(void **state)
 {
     (void)state;
     struct stage stage;
-    stage_open(&stage);
-    stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value = 175;
-    leave(&stage, "1-1-1.journal", NULL, limit_at_175);
+    open_left(&stage, limit_at_175);
     /* The first machine that the guard opens does not get it to work. */
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->fails_first = 3;
     atomic_store(&stage.world.devices[1].probe, FAKE_IS_LOST);
@@ -482,7 +495,7 @@ static void every_failure_of_memory_leaves_the_journal_or_restores(void **state)
         assert_true(is_back || stage_journals(&stage) == 1);
         assert_true(is_back || !ends);
         (void)stage_restore_stale(&stage);
-        check_close(stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->value, 300, 1e-12);
+        expect_limit(&stage, 0, 300);
         assert_int_equal(stage_journals(&stage), 0);
         stage_close(&stage);
     }
@@ -505,6 +518,7 @@ int main(void)
         cmocka_unit_test(one_that_was_cut_off_in_its_header_is_removed_anywhere),
         cmocka_unit_test(what_is_malformed_or_newer_is_told_and_left_in_place),
         cmocka_unit_test(what_somebody_holds_is_left_alone),
+        cmocka_unit_test(two_that_restore_exclude_each_other),
         cmocka_unit_test(without_a_journal_no_device_is_opened_and_no_file_made),
         cmocka_unit_test(a_stale_journal_is_restored_before_its_knob_is_taken),
         cmocka_unit_test(a_knob_whose_stale_journal_cannot_be_worked_off_is_not_taken),
