@@ -227,6 +227,9 @@ class ByHand(Case):
         self.assertEqual((journal["state"], journal["holder"], journal["pid"]), ("held", "the first", process.pid))
         self.assertIn(("gpu0", "power_limit", 222), [(knob["label"], knob["knob"], knob["original"])
                                                      for knob in journal["knobs"]])
+        self.assertEqual(list(journal), ["path", "state", "holder", "pid", "knobs"])
+        self.assertEqual({tuple(knob) for knob in journal["knobs"]},
+                         {("device", "label", "knob", "original", "value")})
         text = self.wattgov("restore", "--list").stdout
         self.assertIn(f"held: the first (pid {process.pid}), ", text)
         self.assertIn(", before 222 W\n", text)
@@ -236,7 +239,12 @@ class ByHand(Case):
         self.assertNotEqual(self.settings()[0], 222)
         done = self.wattgov("restore", "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual({knob["outcome"] for knob in json.loads(done.stdout)["knobs"]}, {"restored"})
+        knobs = {knob["knob"]: knob for knob in json.loads(done.stdout)["knobs"]}
+        self.assertEqual(list(knobs["gpu_clock"]),
+                         ["device", "label", "knob", "original", "found", "outcome", "holder", "error"])
+        self.assertEqual({knob["outcome"] for knob in knobs.values()}, {"restored"})
+        self.assertEqual((knobs["gpu_clock"]["original"], knobs["gpu_clock"]["found"]), (None, None))
+        self.assertEqual((knobs["power_limit"]["original"], knobs["power_limit"]["error"]), (222, None))
         self.assertEqual(self.settings(), (222, None, None))
         self.assertEqual(self.wattgov("restore").stdout, "nothing was left to restore\n")
         self.assertEqual(self.wattgov("restore", "--list").stdout, "no settings are noted\n")
