@@ -49,6 +49,15 @@ static inline void backend_open(struct backend_run *run, const struct wg_backend
     backend_open_config(run, backend, &config);
 }
 
+/* The same where it must work: the test fails with what the backend says. */
+static inline void backend_must_open(struct backend_run *run, const struct wg_backend *backend,
+                                     const char *root)
+{
+    backend_open(run, backend, root);
+    if (run->code != WG_OK)
+        fail_msg("%s", run->err.text);
+}
+
 static inline void backend_close(struct backend_run *run)
 {
     for (size_t i = 0; i < run->list.count; i++) {

@@ -45,9 +45,7 @@ static void open_tree(struct tree *tree, struct backend_run *run)
 {
     tree_open(tree);
     TREE_ADD(tree, entries);
-    backend_open(run, &wg__backend_intel, tree->root);
-    if (run->code != WG_OK)
-        fail_msg("%s", run->err.text);
+    backend_must_open(run, &wg__backend_intel, tree->root);
     check_complete(run);
 }
 

@@ -64,9 +64,7 @@ static void open_tree(struct tree *tree, struct backend_run *run, const struct t
 {
     tree_open(tree);
     tree_add(tree, entries, count);
-    backend_open(run, &wg__backend_jetson, tree->root);
-    if (run->code != WG_OK)
-        fail_msg("%s", run->err.text);
+    backend_must_open(run, &wg__backend_jetson, tree->root);
     check_complete(run);
 }
 

@@ -82,9 +82,7 @@ static void open_scene(struct scene *scene, const struct wg_backend *backend, co
     *scene = (struct scene){.device = NULL};
     tree_open(&scene->tree);
     TREE_ADD(&scene->tree, entries);
-    backend_open(&scene->run, backend, scene->tree.root);
-    if (scene->run.code != WG_OK)
-        fail_msg("%s", scene->run.err.text);
+    backend_must_open(&scene->run, backend, scene->tree.root);
     scene->device = backend_find(&scene->run, id);
 }
 

@@ -74,9 +74,7 @@ static void open_xeon(struct tree *tree, struct backend_run *run)
 {
     tree_open(tree);
     TREE_ADD(tree, xeon);
-    backend_open(run, &wg__backend_rapl, tree->root);
-    if (run->code != WG_OK)
-        fail_msg("%s", run->err.text);
+    backend_must_open(run, &wg__backend_rapl, tree->root);
 }
 
 static void close_tree(struct tree *tree, struct backend_run *run)
