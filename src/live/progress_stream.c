@@ -2,9 +2,14 @@
  *
  * A stream of the job on its way through us.
  *
- *                     room in the buffer                     buffer full of what did not go on
- *     READING   epoll: the job's end is readable    --->   WRITING   epoll: the copy is writable
- *               <---  all of it has gone on
+ *     0            begin                       end           CHUNK
+ *     | has gone on |  read, has not gone on yet |    room     |
+ *
+ *     while there is room              we wait until the job's end is readable
+ *     while there is what did not go on we wait until the copy is writable
+ *
+ * Both may be at once: one read may end in the middle of a line, and the rest of that line has to
+ * be seen whatever the copy's reader does.
  *
  * Owns: the descriptors.    Threads: one at a time.
  */
@@ -36,10 +41,10 @@ struct wg_progress_stream {
     int in_fd;  /* -1: the job has closed it */
     int out_fd; /* -1: no copy, or its reader has gone */
     int epoll_fd;
-    bool is_socket;    /* out_fd is one */
-    bool out_waits;    /* out_fd can be waited for; files cannot, and need not be */
-    bool is_writing;   /* the state */
-    size_t begin, end; /* of what was read and has not gone on */
+    bool is_socket;                   /* out_fd is one */
+    bool out_waits;                   /* out_fd can be waited for; files cannot, and need not be */
+    bool in_is_waited, out_is_waited; /* by epoll */
+    size_t begin, end;                /* of what was read and has not gone on */
     struct wg_line_splitter lines;
     char line[WG_PROGRESS_TEXT_MAX];
     char chunk[CHUNK];
@@ -53,11 +58,6 @@ static void take_line(const char *line, size_t length, bool is_cut, void *contex
         wg__progress_matcher_line(stream->matcher, stream->feed, line, length);
 }
 
-static void stop_waiting(struct wg_progress_stream *stream, int fd)
-{
-    (void)epoll_ctl(stream->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
 static bool wait_for(struct wg_progress_stream *stream, int fd, uint32_t events,
                      struct wg_progress_source *source)
 {
@@ -65,8 +65,18 @@ static bool wait_for(struct wg_progress_stream *stream, int fd, uint32_t events,
     return epoll_ctl(stream->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+static void stop_waiting(struct wg_progress_stream *stream, int fd)
+{
+    (void)epoll_ctl(stream->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static void close_copy(struct wg_progress_stream *stream)
 {
+    /* Closing does not take it out of the epoll instance: where it is a duplicate, the file lives
+     * on, and would wake us for ever. */
+    if (stream->out_is_waited)
+        stop_waiting(stream, stream->out_fd);
+    stream->out_is_waited = false;
     (void)close(stream->out_fd);
     stream->out_fd = -1;
     stream->begin = stream->end = 0;
@@ -77,6 +87,9 @@ static void close_job(struct wg_progress_stream *stream)
     if (stream->in_fd < 0)
         return;
     wg__lines_end(&stream->lines, take_line, stream);
+    if (stream->in_is_waited)
+        stop_waiting(stream, stream->in_fd);
+    stream->in_is_waited = false;
     (void)close(stream->in_fd);
     stream->in_fd = -1;
 }
@@ -100,41 +113,44 @@ static void write_on(struct wg_progress_stream *stream)
     stream->begin = stream->end = 0;
 }
 
-/* Into the state that fits. */
 static void settle(struct wg_progress_stream *stream)
 {
-    const bool is_writing = stream->begin < stream->end && stream->out_waits;
-    if (is_writing == stream->is_writing)
-        return;
-    stream->is_writing = is_writing;
-    if (is_writing) {
-        if (stream->in_fd >= 0)
-            stop_waiting(stream, stream->in_fd);
-        (void)wait_for(stream, stream->out_fd, EPOLLOUT, &stream->out);
-    } else {
-        if (stream->out_fd >= 0)
+    const bool has_rest = stream->begin < stream->end && stream->out_waits;
+    if (stream->out_fd >= 0 && has_rest != stream->out_is_waited) {
+        if (has_rest)
+            (void)wait_for(stream, stream->out_fd, EPOLLOUT, &stream->out);
+        else
             stop_waiting(stream, stream->out_fd);
-        if (stream->in_fd >= 0)
+        stream->out_is_waited = has_rest;
+    }
+    const bool has_room = stream->end < sizeof stream->chunk || !has_rest;
+    if (stream->in_fd >= 0 && has_room != stream->in_is_waited) {
+        if (has_room)
             (void)wait_for(stream, stream->in_fd, EPOLLIN, &stream->in);
+        else
+            stop_waiting(stream, stream->in_fd);
+        stream->in_is_waited = has_room;
     }
 }
 
 /* Reads and passes on once. False: there is nothing to read now, or no room. */
 static bool copy_once(struct wg_progress_stream *stream)
 {
-    if (stream->in_fd < 0 || stream->begin < stream->end)
+    if (stream->end == sizeof stream->chunk)
+        write_on(stream);
+    if (stream->in_fd < 0 || stream->end == sizeof stream->chunk)
         return false;
-    const ssize_t got = read(stream->in_fd, stream->chunk, sizeof stream->chunk);
+    char *bytes = stream->chunk + stream->end;
+    const ssize_t got = read(stream->in_fd, bytes, sizeof stream->chunk - stream->end);
     if (got <= 0) {
         /* A terminal whose last user has gone answers EIO. */
         if (got == 0 || (errno != EAGAIN && errno != EINTR))
             close_job(stream);
         return false;
     }
-    stream->begin = 0;
-    stream->end = (size_t)got;
+    stream->end += (size_t)got;
     write_on(stream);
-    wg__lines_split(&stream->lines, stream->chunk, (size_t)got, take_line, stream);
+    wg__lines_split(&stream->lines, bytes, (size_t)got, take_line, stream);
     return true;
 }
 
@@ -204,6 +220,7 @@ enum wg_code wg__progress_stream_open(struct wg_progress_stream **out, int fd, i
         wg__free(stream);
         return wg__fail_errno(err, error_number, "cannot read the output of the job");
     }
+    stream->in_is_waited = true;
     open_copy(stream, copy_fd);
     *out = stream;
     return WG_OK;

@@ -6,9 +6,9 @@
  *                                `--lines--> regular expressions
  *
  * Bytes go on unchanged and at once, before we look at them. When the copy's reader does not take
- * them (a stopped terminal, a pager) we read no more until it does, so the job waits for exactly
- * what it would have waited for without us. When the reader has gone they are dropped: the job is
- * not to die of it.
+ * them (a stopped terminal, a pager) we read on until a buffer of 64 KiB is full, as one more pipe
+ * would take, and then no more, so the job waits for what it would have waited for without us. When
+ * the reader has gone they are dropped: the job is not to die of it.
  *
  * We never wait. But non-blocking mode belongs to the open file, which our stdout shares with the
  * shell and others, so it is not set there: pipes and terminals are opened once more through /proc,

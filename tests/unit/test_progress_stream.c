@@ -176,6 +176,33 @@ static void a_reader_that_goes_ends_no_job(void **state)
     (void)signal(SIGPIPE, SIG_DFL);
 }
 
+/* A socket is written to through a duplicate, which epoll does not forget when it is closed. */
+static void a_socket_whose_reader_goes_wakes_nobody(void **state)
+{
+    (void)state;
+    struct progress_events events;
+    struct wg_error err;
+    char bytes[4096];
+    int job[2], copy[2];
+    open_pipe(job);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, copy), 0);
+    progress_events_open(&events, by_step);
+    assert_int_equal(wg__progress_add_stream(events.progress, job[0], copy[0], &err), WG_OK);
+    memset(bytes, '.', sizeof bytes);
+    assert_int_equal(fcntl(job[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(job[1], bytes, sizeof bytes) > 0)
+        progress_events_drain(&events); /* until all is full, and we wait for the socket */
+    (void)close(copy[1]);
+    progress_events_drain(&events);
+    say(job[1], "\nstep 1\n");
+    progress_events_wait(&events, 1);
+    struct pollfd ready = {.fd = wg__progress_fd(events.progress), .events = POLLIN};
+    assert_int_equal(poll(&ready, 1, 0), 0);
+    (void)close(job[1]);
+    progress_events_fini(&events);
+    (void)close(copy[0]);
+}
+
 /* Our stdout may be a socket, a file, or nothing that waits. */
 static void copies_go_to_anything(void **state)
 {
@@ -230,7 +257,13 @@ static void terminals_stop_and_end(void **state)
     progress_events_open(&events, by_step);
     assert_int_equal(wg__progress_add_stream(events.progress, jobs, screen, &err), WG_OK);
     assert_int_equal(tcflow(screen, TCOOFF), 0);
-    say(job, "step 1\n");
+    /* A terminal hands on what was written in pieces. The first is read and can't be shown; the
+     * rest of its line is read all the same. */
+    say(job, "st");
+    struct pollfd arrived = {.fd = jobs, .events = POLLIN};
+    assert_int_equal(poll(&arrived, 1, 20000), 1);
+    progress_events_drain(&events);
+    say(job, "ep 1\n");
     progress_events_wait(&events, 1); /* read, and not shown */
     assert_int_equal(fcntl(ours, F_SETFL, O_RDWR | O_NONBLOCK), 0);
     char text[64] = "";
@@ -304,6 +337,7 @@ int main(void)
         cmocka_unit_test(every_byte_arrives_in_order),
         cmocka_unit_test(a_reader_that_stops_holds_the_job_and_not_us),
         cmocka_unit_test(a_reader_that_goes_ends_no_job),
+        cmocka_unit_test(a_socket_whose_reader_goes_wakes_nobody),
         cmocka_unit_test(copies_go_to_anything),
         cmocka_unit_test(terminals_stop_and_end),
         cmocka_unit_test(several_streams_count_together),
