@@ -49,6 +49,25 @@ static double or_0(double value)
     return isnan(value) ? 0 : value;
 }
 
+/* Whether the recurrence has now reached its target: a run that was taken back may reach it beside
+ * its successor, which counts once. */
+static bool add_to_bill(struct wg_job_summary *summary, const struct wg_job_share *share,
+                        const struct wg_store_run *run)
+{
+    if (run->recurrence >= summary->job.next_recurrence)
+        return false;
+    const bool is_default = run->batch_size == summary->job.default_batch;
+    struct wg_job_bill *bill = &summary->bills[run->recurrence];
+    bill->paid_j += or_0(run->cost_j);
+    bill->paid_at_default_j += is_default ? or_0(run->cost_j) : 0;
+    bill->share = (size_t)(share - summary->shares);
+    if (run->state != WG_RUN_REACHED || run->is_survey || bill->has_reached)
+        return false;
+    bill->has_reached = true;
+    bill->at_default = is_default;
+    return true;
+}
+
 static void count_end(struct wg_job_batch *batch, const struct wg_store_run *run)
 {
     batch->runs++;
@@ -80,8 +99,7 @@ static bool add_run(void *context, const struct wg_store_run *run)
     summary->paid_j += or_0(run->cost_j);
     summary->energy_j += or_0(run->energy_j);
     summary->time_s += or_0(run->time_s);
-    share->paid_j += or_0(run->cost_j);
-    share->batch[arm].paid_j += or_0(run->cost_j);
+    const bool is_done = add_to_bill(summary, share, run);
     if (run->state == WG_RUN_CRASHED || run->state == WG_RUN_RETURNED ||
         run->state == WG_RUN_EXPIRED) {
         summary->crashed++;
@@ -90,7 +108,7 @@ static bool add_run(void *context, const struct wg_store_run *run)
     if (run->is_survey)
         return true;
     count_end(&share->batch[arm], run);
-    if (run->state == WG_RUN_REACHED) {
+    if (is_done) {
         summary->completed++;
         summary->failed = !add_point(summary, run);
     }
@@ -102,6 +120,7 @@ static void judge_default(struct wg_job_share *share, size_t arm, double max_lim
 {
     const struct wg_job_batch *batch = &share->batch[arm];
     const double factor = max_limit_factor > 0 ? max_limit_factor : 1, n = batch->reached;
+    share->default_factor = factor;
     if (n >= 2) {
         const double mean = batch->cost_j / n;
         const double variance = fmax(0, batch->cost_squares - n * mean * mean) / (n - 1);
@@ -140,15 +159,22 @@ static void sum_savings(struct wg_job_summary *summary)
     double saved = 0, variance = 0;
     for (size_t i = 0; i < summary->share_count; i++) {
         const struct wg_job_share *share = &summary->shares[i];
-        double reached = 0;
-        for (size_t arm = 0; arm < summary->job.batch_count; arm++)
-            reached += share->batch[arm].reached;
-        if (reached == 0) { /* what was paid for nothing counts */
-            saved -= share->paid_j;
-            continue;
+        double elsewhere = 0; /* recurrences that reached the target at another batch size */
+        for (uint64_t r = 0; r < summary->job.next_recurrence; r++) {
+            const struct wg_job_bill *bill = &summary->bills[r];
+            if (bill->share != i)
+                continue;
+            saved -= bill->paid_j;
+            summary->completed_j += bill->has_reached ? bill->paid_j : 0;
+            if (bill->has_reached && !bill->at_default)
+                elsewhere++;
+            else
+                saved += share->default_factor * bill->paid_at_default_j;
         }
-        saved += reached * share->default_j - share->paid_j;
-        variance += reached * reached * share->default_sd_j * share->default_sd_j;
+        if (elsewhere > 0) {
+            saved += elsewhere * share->default_j;
+            variance += elsewhere * elsewhere * share->default_sd_j * share->default_sd_j;
+        }
     }
     const double half = 1.959963984540054 * sqrt(variance);
     if (summary->completed == 0)
@@ -163,6 +189,9 @@ enum wg_code wg__job_summarize(struct wg_store *store, const struct wg_store_job
 {
     struct wg_job_policy *policy = NULL;
     *out = (struct wg_job_summary){.job = *job};
+    out->bills = wg__alloc_zeroed((size_t)job->next_recurrence + 1, sizeof *out->bills);
+    if (out->bills == NULL)
+        return wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
     enum wg_code code = store->ops->run_each(store, job->id, add_run, out, err);
     if (code == WG_OK && out->failed)
         code = wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
@@ -182,6 +211,8 @@ void wg__job_summary_fini(struct wg_job_summary *summary)
 {
     wg__free(summary->shares);
     wg__free(summary->points);
+    wg__free(summary->bills);
+    summary->bills = NULL;
     summary->shares = NULL;
     summary->points = NULL;
 }

@@ -2,10 +2,17 @@
  *
  * What became of a job: its runs by batch size, and what was saved against the default.
  *
- * The savings compare what all runs cost (failed ones, retries and surveys too) with what as many
- * recurrences would have cost at the default batch size and the largest power limit: the mean of
- * the default's own runs once there are two, else what the policy expects of it. The interval is of
- * 95 %, from the spread of that mean; GPU types are summed.
+ * The savings compare what was paid for a recurrence (failed runs, retries and surveys too) with
+ * what it would have cost at the default batch size and the largest power limit:
+ *
+ *     it reached the target at another size   the mean of the default's own runs once there are
+ *                                             two, else what the policy expects of the default
+ *     else                                    what its runs at the default cost, scaled to that
+ *                                             limit: they would have gone the same way
+ *
+ * So a job that ran nothing but the default, at that limit, has saved 0 and that is certain; runs
+ * at other sizes of a recurrence that was given up were paid for nothing. The interval is of 95 %,
+ * from the spread of the default's mean; GPU types are summed.
  *
  * Owns: the history.    Threads: one at a time.
  */
@@ -20,7 +27,6 @@ struct wg_job_batch {
     unsigned runs, reached, failed;          /* that ended; failed: and stopped */
     double epochs, energy_j, time_s, cost_j; /* sums over those that reached */
     double cost_squares;
-    double paid_j; /* by all */
 };
 
 /* A GPU type's part. */
@@ -30,9 +36,17 @@ struct wg_job_share {
     struct wg_job_batch batch[WG_STORE_BATCH_SIZES_MAX];
     bool has_belief[WG_STORE_BATCH_SIZES_MAX];
     struct wg_batch_belief belief[WG_STORE_BATCH_SIZES_MAX];
-    size_t best; /* batch size number */
-    double paid_j;
+    size_t best;                    /* batch size number */
     double default_j, default_sd_j; /* of a recurrence; NAN: not known */
+    double default_factor;          /* cost at the largest power limit over that of its runs */
+};
+
+/* What was paid for a recurrence, and where it ended. */
+struct wg_job_bill {
+    double paid_j, paid_at_default_j;
+    size_t share;     /* number of its last run's GPU type */
+    bool has_reached; /* the target */
+    bool at_default;  /* at the default */
 };
 
 struct wg_job_point {
@@ -45,8 +59,10 @@ struct wg_job_summary {
     struct wg_job_share *shares;
     uint64_t completed;
     size_t open;
-    unsigned crashed; /* returned and expired ones too */
-    double paid_j, energy_j, time_s;
+    unsigned crashed;                          /* returned and expired ones too */
+    double paid_j, energy_j, time_s;           /* of all runs */
+    double completed_j;                        /* paid for recurrences that reached the target */
+    struct wg_job_bill *bills;                 /* one for each of job.next_recurrence */
     double saved_j, saved_low_j, saved_high_j; /* NAN: not known yet */
     size_t point_count, point_capacity;
     struct wg_job_point *points;

@@ -17,30 +17,44 @@
 #include "cli/quantity.h"
 #include "cli/table.h"
 
+struct member {
+    const char *name;
+    double value;
+};
+
+static void write_members(struct wg_json *json, const struct member *members, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        wg__json_member_double(json, members[i].name, members[i].value);
+}
+
 static void write_batch_json(struct wg_json *json, const struct wg_job_summary *summary,
                              const struct wg_job_share *share, size_t arm)
 {
     const struct wg_job_batch *batch = &share->batch[arm];
+    const struct wg_batch_belief *belief = &share->belief[arm];
     const double n = batch->reached > 0 ? batch->reached : (double)NAN;
+    const struct member means[] = {{"mean_epochs", batch->epochs / n},
+                                   {"mean_energy_j", batch->energy_j / n},
+                                   {"mean_time_s", batch->time_s / n},
+                                   {"mean_cost_j", batch->cost_j / n}};
+    const struct member expected[] = {{"cost_j", belief->cost_j},
+                                      {"cost_low_j", belief->low_j},
+                                      {"cost_high_j", belief->high_j},
+                                      {"epochs", belief->epochs},
+                                      {"epochs_low", belief->epochs_low},
+                                      {"epochs_high", belief->epochs_high},
+                                      {"recurrence_cost_j", belief->recurrence_j}};
     wg__json_object(json);
     wg__json_member_uint(json, "batch_size", summary->job.batch_size[arm]);
     wg__json_member_uint(json, "runs", batch->runs);
     wg__json_member_uint(json, "reached", batch->reached);
     wg__json_member_uint(json, "failed", batch->failed);
-    wg__json_member_double(json, "mean_epochs", batch->epochs / n);
-    wg__json_member_double(json, "mean_energy_j", batch->energy_j / n);
-    wg__json_member_double(json, "mean_time_s", batch->time_s / n);
-    wg__json_member_double(json, "mean_cost_j", batch->cost_j / n);
+    write_members(json, means, sizeof means / sizeof means[0]);
     wg__json_key(json, "expected");
     if (share->has_belief[arm]) {
-        const struct wg_batch_belief *belief = &share->belief[arm];
         wg__json_object(json);
-        wg__json_member_double(json, "cost_j", belief->cost_j);
-        wg__json_member_double(json, "cost_low_j", belief->low_j);
-        wg__json_member_double(json, "cost_high_j", belief->high_j);
-        wg__json_member_double(json, "epochs", belief->epochs);
-        wg__json_member_double(json, "epochs_low", belief->epochs_low);
-        wg__json_member_double(json, "epochs_high", belief->epochs_high);
+        write_members(json, expected, sizeof expected / sizeof expected[0]);
         wg__json_close(json);
     } else {
         wg__json_null(json);
@@ -94,6 +108,7 @@ void wg__job_summary_json(const struct wg_job_summary *summary, struct wg_buffer
     wg__json_member_double(&json, "energy_j", summary->energy_j);
     wg__json_member_double(&json, "time_s", summary->time_s);
     wg__json_member_double(&json, "cost_j", summary->paid_j);
+    wg__json_member_double(&json, "completed_cost_j", summary->completed_j);
     wg__json_member_double(&json, "saved_j", summary->saved_j);
     wg__json_member_double(&json, "saved_low_j", summary->saved_low_j);
     wg__json_member_double(&json, "saved_high_j", summary->saved_high_j);
@@ -125,7 +140,7 @@ static void joules_cell(struct wg_table *table, double energy_j)
 static const struct wg_table_column columns[] = {
     {"Batch", WG_ALIGN_RIGHT},     {"Runs", WG_ALIGN_RIGHT},      {"Reached", WG_ALIGN_RIGHT},
     {"Epochs", WG_ALIGN_RIGHT},    {"Mean cost", WG_ALIGN_RIGHT}, {"Expected", WG_ALIGN_RIGHT},
-    {"80 % from", WG_ALIGN_RIGHT}, {"to", WG_ALIGN_RIGHT},
+    {"80 % from", WG_ALIGN_RIGHT}, {"to", WG_ALIGN_RIGHT},        {"With retries", WG_ALIGN_RIGHT},
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
@@ -135,7 +150,8 @@ static void fill_table(struct wg_table *table, const struct wg_job_summary *summ
     for (size_t arm = 0; arm < summary->job.batch_count; arm++) {
         const struct wg_job_batch *batch = &share->batch[arm];
         const double n = batch->reached > 0 ? batch->reached : (double)NAN;
-        const struct wg_batch_belief unknown = {.cost_j = NAN, .low_j = NAN, .high_j = NAN};
+        const struct wg_batch_belief unknown = {
+            .cost_j = NAN, .low_j = NAN, .high_j = NAN, .recurrence_j = NAN};
         const struct wg_batch_belief *belief =
             share->has_belief[arm] ? &share->belief[arm] : &unknown;
         wg__table_cell(table, "%u%s", summary->job.batch_size[arm],
@@ -152,19 +168,26 @@ static void fill_table(struct wg_table *table, const struct wg_job_summary *summ
         joules_cell(table, belief->cost_j);
         joules_cell(table, belief->low_j);
         joules_cell(table, belief->high_j);
+        joules_cell(table, belief->recurrence_j);
     }
 }
 
 static void write_savings(const struct wg_job_summary *summary, struct wg_buffer *out)
 {
-    char paid[WG_QUANTITY_TEXT_SIZE], saved[WG_QUANTITY_TEXT_SIZE];
+    char paid[WG_QUANTITY_TEXT_SIZE], in_vain[WG_QUANTITY_TEXT_SIZE], saved[WG_QUANTITY_TEXT_SIZE];
     char low[WG_QUANTITY_TEXT_SIZE], high[WG_QUANTITY_TEXT_SIZE];
-    wg__joules_text(paid, summary->paid_j);
+    const uint64_t others = summary->job.next_recurrence - summary->completed;
+    wg__joules_text(paid, summary->completed_j);
+    wg__joules_text(in_vain, summary->paid_j - summary->completed_j);
     wg__joules_text(saved, summary->saved_j);
     wg__joules_text(low, summary->saved_low_j);
     wg__joules_text(high, summary->saved_high_j);
-    wg__buffer_printf(out, "%llu recurrences reached the target and cost %s",
-                      (unsigned long long)summary->completed, paid);
+    wg__buffer_printf(out, "%llu %s reached the target and cost %s",
+                      (unsigned long long)summary->completed,
+                      summary->completed == 1 ? "recurrence" : "recurrences", paid);
+    if (others > 0)
+        wg__buffer_printf(out, "; %llu %s not (yet, or given up) and cost %s",
+                          (unsigned long long)others, others == 1 ? "has" : "have", in_vain);
     if (isnan(summary->saved_j))
         wg__buffer_puts(out, "; what the default would have cost is not known yet.\n");
     else
@@ -193,10 +216,9 @@ void wg__job_summary_text(const struct wg_job_summary *summary, bool with_color,
     wg__buffer_puts(out, "\n");
     write_savings(summary, out);
     if (summary->open > 0 || summary->crashed > 0)
-        wg__buffer_printf(out,
-                          "%zu runs are open; %u came to nothing (crashed, returned, "
-                          "expired).\n",
-                          summary->open, summary->crashed);
+        wg__buffer_printf(out, "%zu %s open; %u came to nothing (crashed, returned, expired).\n",
+                          summary->open, summary->open == 1 ? "run is" : "runs are",
+                          summary->crashed);
 }
 
 /* The numbers of a chart, one column each. */

@@ -70,11 +70,13 @@ struct wg_batch_outcome {
     double cost_j;   /* paid, profiling included */
 };
 
-/* What a policy expects of an arm: the mean cost of a run to the target, and where it lies with 80
- * % probability; likewise the epochs. */
+/* What a policy expects of an arm: what a run that reaches the target costs on average, its median,
+ * and where it lies with 80 % probability; likewise its epochs. `recurrence_j` is what a recurrence
+ * would cost on average, the runs that fail before included: by that an arm is judged. */
 struct wg_batch_belief {
     double cost_j, low_j, high_j;
     double epochs, epochs_low, epochs_high;
+    double recurrence_j;
 };
 
 /* What the caller asks for. */

@@ -471,7 +471,8 @@ static bool believe(struct wg_batch_policy *policy, size_t arm, struct wg_batch_
     const double epochs =
         exp2(model->mean[arm]) * exp(0.5 * M_LN2 * M_LN2 * model->noise_variance[arm]);
     const double epoch_j = governor->cost[arm].epoch_j;
-    *out = (struct wg_batch_belief){.cost_j = governor->expected_j[arm],
+    *out = (struct wg_batch_belief){.recurrence_j = governor->expected_j[arm],
+                                    .cost_j = epoch_j * epochs,
                                     .low_j = epoch_j * epochs / spread,
                                     .high_j = epoch_j * epochs * spread,
                                     .epochs = epochs,

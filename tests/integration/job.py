@@ -82,7 +82,7 @@ class Life(Case):
         self.assertEqual((rows[32]["reached"], rows[32]["mean_epochs"]), (1, 5))
         self.assertGreater(rows[8]["expected"]["cost_high_j"], rows[8]["expected"]["cost_low_j"])
         page = os.path.join(self.folder, "bert.html")
-        self.assertIn("1 recurrences reached the target", self.job("show", "bert", "--html", page))
+        self.assertIn("1 recurrence reached the target and cost 1000.0 J; saved", self.job("show", "bert", "--html", page))
         with open(page, encoding="utf-8") as file:
             self.assertIn("Cumulative cost", file.read())
         self.assertIn("bert", self.job("list"))
@@ -102,6 +102,41 @@ class Life(Case):
         self.assertEqual((third["recurrence"], third["attempt"]), (other["recurrence"], 1))
         self.report(third["run"], "--reached", *ENDED)
         self.assertEqual(self.next()["recurrence"], other["recurrence"] + 1)
+
+    def test_what_was_saved_is_told_apart_from_what_was_paid_in_vain(self):
+        def shown():
+            return json.loads(self.job("show", "bert", "--json"))
+        self.create(policy="fixed")
+        for energy in (800, 1200, 1000):  # the default alone has saved nothing, and that is certain
+            self.report(self.next()["run"], "--reached", "--epochs", 5, "--energy", energy, "--time", 10)
+            self.assertEqual([shown()[key] for key in ("saved_j", "saved_low_j", "saved_high_j")], [0, 0, 0])
+        self.report(self.next()["run"], "--failed", "--epochs", 20, "--energy", 4000, "--time", 40)
+        job = shown()
+        self.assertEqual((job["completed"], job["completed_cost_j"], job["cost_j"]), (3, 3000, 7000))
+        self.assertEqual((job["saved_j"], job["saved_low_j"]), (0, 0))
+        self.next()
+        text = self.job("show", "bert")
+        self.assertIn("3 recurrences reached the target and cost 3000.0 J; 1 has not (yet, or given up) and cost 4000.0 J", text)
+        self.assertIn("1 run is open; 0 came to nothing", text)
+
+    def test_the_expected_cost_lies_within_its_interval_also_after_failures(self):
+        self.create(**{"batch-sizes": "8,16", "default": 8})
+        for _ in range(4):
+            self.report(self.next()["run"], "--failed", "--epochs", 20, "--energy", 200, "--time", 10)
+        self.report(self.next()["run"], "--reached", "--epochs", 15, "--energy", 150, "--time", 8)
+        for row in json.loads(self.job("show", "bert", "--json"))["gpus"][0]["batch_sizes"]:
+            expected = row["expected"]
+            self.assertLess(expected["cost_low_j"], expected["cost_j"])
+            self.assertLess(expected["cost_j"], expected["cost_high_j"])
+            self.assertGreater(expected["recurrence_cost_j"], expected["cost_j"])
+
+    def test_a_recurrence_that_is_reached_twice_counts_once(self):
+        self.create()
+        lost = self.next("bert", "--lease", "1ms")
+        other = self.next()
+        self.report(other["run"], "--reached", *ENDED)
+        self.report(lost["run"], "--reached", *ENDED)
+        self.assertIn("1 recurrence reached the target and cost 2000.0 J; saved", self.job("show", "bert"))
 
     def test_a_silent_run_is_taken_back_and_may_still_report(self):
         self.create()
