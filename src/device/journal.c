@@ -175,6 +175,8 @@ static enum wg_code append(struct wg_journal *journal, bool syncs, struct wg_err
     wg__buffer_puts(&journal->line, "\n");
     if (journal->line.failed)
         return wg__fail(err, WG_ENOMEM, "%s: out of memory", journal->path);
+    if (journal->length + journal->line.length > WG_JOURNAL_BYTES_MAX)
+        return wg__fail(err, WG_EIO, "%s is full: %d bytes", journal->path, WG_JOURNAL_BYTES_MAX);
     enum wg_code code = mend(journal, err);
     if (code != WG_OK)
         return code;

@@ -308,18 +308,20 @@ static bool look_at(const char *path, wg_journal_visit *visit, void *context)
         look.err = &err;
         return visit(&look, context);
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        look.is_live = errno == EWOULDBLOCK;
+    const int lock_error = flock(fd, LOCK_EX | LOCK_NB) != 0 ? errno : 0;
+    look.is_live = lock_error == EWOULDBLOCK;
     struct stat status;
     if (fstat(fd, &status) != 0 || status.st_nlink == 0) { /* removed since */
         (void)close(fd);
         return true;
     }
     struct wg_journal journal = {.fd = fd};
-    if (check_owner(path, &status, &err) == WG_OK &&
-        wg__journal_read(&journal, fd, false, path, &err) == WG_OK)
+    if (lock_error != 0 && !look.is_live) /* whether somebody holds it is not known */
+        (void)wg__fail_errno(&err, lock_error, "locking %s", path);
+    else if (check_owner(path, &status, &err) == WG_OK &&
+             wg__journal_read(&journal, fd, false, path, &err) == WG_OK)
         look.journal = &journal;
-    else
+    if (look.journal == NULL)
         look.err = &err;
     const bool goes_on = visit(&look, context);
     if (!look.is_kept)

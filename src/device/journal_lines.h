@@ -7,6 +7,8 @@
 
 #include "device/journal.h"
 
+enum { WG_JOURNAL_BYTES_MAX = 64 << 20 }; /* what is longer is not read, so it is not written */
+
 /* Kinds of lines; a line is of the kind whose word it has as a member. */
 #define WG_JOURNAL_LINES(X)                                                                        \
     X(TAKE, "take")                                                                                \

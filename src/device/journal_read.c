@@ -20,8 +20,6 @@
 #include "base/alloc.h"
 #include "device/journal_lines.h"
 
-enum { BYTES_MAX = 64 << 20 };
-
 const char *const wg__journal_words[WG_JOURNAL_LINE_COUNT] = {
 #define X(name, word) [WG_JOURNAL_LINE_##name] = (word),
     WG_JOURNAL_LINES(X)
@@ -202,8 +200,9 @@ static enum wg_code read_file(const struct wg_journal *journal, char **out, size
     struct stat status;
     if (fstat(journal->fd, &status) != 0)
         return wg__fail_errno(err, errno, "reading %s", journal->path);
-    if (status.st_size > BYTES_MAX)
-        return wg__fail(err, WG_EDATA, "%s: longer than %d bytes", journal->path, BYTES_MAX);
+    if (status.st_size > WG_JOURNAL_BYTES_MAX)
+        return wg__fail(err, WG_EDATA, "%s: longer than %d bytes", journal->path,
+                        WG_JOURNAL_BYTES_MAX);
     const size_t size = (size_t)status.st_size;
     char *bytes = wg__alloc(size + 1);
     if (bytes == NULL)

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "device/journal_lines.h"
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -230,6 +231,25 @@ static void half_a_line_is_cut_off_before_the_next(void **state)
     close_scene(&scene);
 }
 
+/* One that nobody reads would leave its settings behind. */
+static void what_would_be_too_long_to_be_read_is_not_written(void **state)
+{
+    (void)state;
+    static const struct wg_journal_knob knob = {
+        .device = "GPU-0", .label = "gpu0", .original = 300, .step = 1};
+    struct scene scene;
+    struct wg_error err = {0};
+    open_scene(&scene);
+    const uint64_t length = scene.journal.length;
+    scene.journal.length = WG_JOURNAL_BYTES_MAX - 20; /* as after very many lines */
+    assert_int_equal(wg__journal_take(&scene.journal, &knob, &err), WG_EIO);
+    assert_non_null(strstr(err.text, "1.journal is full: 67108864 bytes"));
+    assert_int_equal(scene.journal.knob_count, 0);
+    scene.journal.length = length;
+    assert_int_equal(wg__journal_take(&scene.journal, &knob, NULL), WG_OK);
+    close_scene(&scene);
+}
+
 static void texts_of_any_bytes_come_back_as_text(void **state)
 {
     (void)state;
@@ -285,6 +305,7 @@ int main(void)
         cmocka_unit_test(what_was_written_is_what_is_read),
         cmocka_unit_test(cut_off_anywhere_it_says_what_its_whole_lines_say),
         cmocka_unit_test(half_a_line_is_cut_off_before_the_next),
+        cmocka_unit_test(what_would_be_too_long_to_be_read_is_not_written),
         cmocka_unit_test(texts_of_any_bytes_come_back_as_text),
         cmocka_unit_test(what_may_stand_there_is_judged),
     };
