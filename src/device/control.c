@@ -109,6 +109,7 @@ struct search {
     enum { FREE, HELD, DYING, STALE } found;
     int64_t pid;
     char holder[160];
+    struct wg_error why_not; /* what a dead holder has set does not come back; "": not known */
 };
 
 static bool visit(struct wg_journal_look *look, void *context)
@@ -131,9 +132,19 @@ static bool visit(struct wg_journal_look *look, void *context)
 
 static enum wg_code fail_held(const struct search *search, const char *label, struct wg_error *err)
 {
-    return wg__fail(err, WG_EBUSY, "%s: %s is held by '%s' (pid %lld)%s", label,
+    return wg__fail(err, WG_EBUSY, "%s: %s is held by '%s' (pid %lld)%s%s%s", label,
                     wg_knob_key(search->knob), search->holder, (long long)search->pid,
-                    search->found == HELD ? "" : ", which has died and has not come back yet");
+                    search->found == HELD ? "" : ", which has died; it is not restored yet",
+                    search->why_not.text[0] != '\0' ? ": " : "", search->why_not.text);
+}
+
+/* Keeps why a knob of the stale journals does not come back, for the message. */
+static void note_failure(const struct wg_restore_note *note, void *context)
+{
+    struct search *search = context;
+    if (note->outcome == WG_RESTORE_FAILED && note->knob == search->knob &&
+        strcmp(note->device, search->device) == 0)
+        search->why_not = *note->err;
 }
 
 /* Gets the folder's lock while nobody else has the knob. */
@@ -160,7 +171,8 @@ static enum wg_code lock_free_knob(struct wg_control *control, const struct wg_d
             char state[PATH_MAX];
             struct wg_restore_summary summary;
             find_parent(control->folder, state);
-            (void)wg__restore_stale_setup(state, control->setup, NULL, NULL, &summary, NULL);
+            (void)wg__restore_stale_setup(state, control->setup, note_failure, &search, &summary,
+                                          NULL);
             has_restored = true;
         } else {
             (void)nanosleep(&restore_poll, NULL);

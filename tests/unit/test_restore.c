@@ -394,7 +394,8 @@ static void a_knob_whose_stale_journal_cannot_be_worked_off_is_not_taken(void **
     struct wg_control *control = stage_control(&stage, "test");
     struct wg_error err = {0};
     assert_int_equal(wg__control_take(control, 0, WG_KNOB_POWER_LIMIT, &err), WG_EBUSY);
-    check_text_has(err.text, "held by 'train' (pid 1), which has died and has not come back yet");
+    check_text_has(
+        err.text, "held by 'train' (pid 1), which has died; it is not restored yet: gpu0: fakeSet");
     wg__control_close(control);
     stage_close(&stage);
 }
