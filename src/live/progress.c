@@ -170,8 +170,13 @@ bool wg__progress_is_copied(const struct wg_progress *progress)
 
 unsigned wg__progress_ranks(const struct wg_progress *progress)
 {
-    const size_t steps = progress->feed.steps.count, epochs = progress->feed.epochs.count;
-    return (unsigned)(steps > epochs ? steps : epochs);
+    const struct wg_progress_feed *feed = &progress->feed;
+    size_t most = 0;
+    for (size_t i = 0; i < WG_PROGRESS_COUNTED; i++) {
+        most = feed->told[i].count > most ? feed->told[i].count : most;
+        most = feed->printed[i].count > most ? feed->printed[i].count : most;
+    }
+    return (unsigned)most;
 }
 
 size_t wg__progress_rejected(const struct wg_progress *progress, const char **last_out)

@@ -16,10 +16,20 @@
 
 static const uint64_t silent_ns = 60000000000U;
 static const uint64_t look_ns = 1000000000U; /* this often, for ranks that fell silent */
+/* A step further than both is doubted. A job that prints its tokens as steps goes further than the
+ * first with each line, and one that says its number rarely further than the second. */
+static const double far_steps = 1e6;
+static const double far_times = 100;
 
 void wg__progress_count_init(struct wg_progress_count *count)
 {
     *count = (struct wg_progress_count){0};
+}
+
+void wg__progress_count_begin_at(struct wg_progress_count *count, double value)
+{
+    count->has_value = true;
+    count->value = value;
 }
 
 void wg__progress_count_fini(struct wg_progress_count *count)
@@ -68,24 +78,40 @@ static struct wg_rank_count *find(struct wg_progress_count *count, unsigned rank
     return &count->ranks[low];
 }
 
-/* A number below the last one: late, or the third of a restart. */
-static void take_lower(struct wg_rank_count *rank, double number)
+static bool is_far(const struct wg_rank_count *rank, double number)
 {
-    if (rank->lower_count == 0 || number <= rank->lower_last) {
-        rank->lower_count = 1;
-        rank->lower_first = number;
-    } else {
-        rank->lower_count++;
-    }
-    rank->lower_last = number;
-    if (rank->lower_count < WG_PROGRESS_RESTART_LINES)
-        return;
+    return number - rank->last > far_steps && number > far_times * rank->last;
+}
+
+/* What to add to the numbers of a rank that started anew and has come to `number`. */
+static double base_of_restart(const struct wg_rank_count *rank, double number)
+{
     /* Numbers that begin with their own stride (1 2 3, 10 20 30) began at 0: all of it is new. */
-    const double stride = (number - rank->lower_first) / (WG_PROGRESS_RESTART_LINES - 1);
-    const bool is_from_zero = rank->lower_first <= stride;
-    rank->base += is_from_zero ? rank->last : rank->last - rank->lower_first;
+    const double stride = (number - rank->doubted_first) / (WG_PROGRESS_RESTART_LINES - 1);
+    const bool is_from_zero = rank->doubted_first <= stride;
+    return rank->base + (is_from_zero ? rank->last : rank->last - rank->doubted_first);
+}
+
+/* A number that is too far (wild, or the third of a jump) or below the last one (late, or the third
+ * of a restart). True: it is believed. */
+static bool take_doubtful(struct wg_rank_count *rank, double number)
+{
+    const bool is_lower = number < rank->last;
+    if (rank->doubted_count == 0 || is_lower != rank->doubted_is_lower ||
+        number <= rank->doubted_last) {
+        rank->doubted_count = 0;
+        rank->doubted_first = number;
+    }
+    rank->doubted_count++;
+    rank->doubted_is_lower = is_lower;
+    rank->doubted_last = number;
+    if (rank->doubted_count < WG_PROGRESS_RESTART_LINES)
+        return false;
+    if (is_lower)
+        rank->base = base_of_restart(rank, number);
     rank->last = number;
-    rank->lower_count = 0;
+    rank->doubted_count = 0;
+    return true;
 }
 
 /* The slowest rank of those that still speak. */
@@ -112,16 +138,19 @@ bool wg__progress_count_add(struct wg_progress_count *count, unsigned rank_numbe
                             uint64_t t_ns)
 {
     struct wg_rank_count *rank = find(count, rank_number, number);
+    count->is_wild = false;
     if (rank == NULL)
         return false;
     if (t_ns > rank->heard_ns)
         rank->heard_ns = t_ns;
     const double before = rank->base + rank->last;
-    if (number < rank->last) {
-        take_lower(rank, number);
+    if (is_far(rank, number)) {
+        count->is_wild = !take_doubtful(rank, number);
+    } else if (number < rank->last) {
+        (void)take_doubtful(rank, number);
     } else {
         rank->last = number;
-        rank->lower_count = 0;
+        rank->doubted_count = 0;
     }
     if (!count->has_value) {
         count->has_value = true;

@@ -14,14 +14,18 @@ void wg__progress_feed_init(struct wg_progress_feed *feed, wg_progress_sink *sin
                             uint64_t opened_ns)
 {
     *feed = (struct wg_progress_feed){.sink = sink, .context = context, .opened_ns = opened_ns};
-    wg__progress_count_init(&feed->steps);
-    wg__progress_count_init(&feed->epochs);
+    for (size_t i = 0; i < WG_PROGRESS_COUNTED; i++) {
+        wg__progress_count_init(&feed->told[i]);
+        wg__progress_count_init(&feed->printed[i]);
+    }
 }
 
 void wg__progress_feed_fini(struct wg_progress_feed *feed)
 {
-    wg__progress_count_fini(&feed->steps);
-    wg__progress_count_fini(&feed->epochs);
+    for (size_t i = 0; i < WG_PROGRESS_COUNTED; i++) {
+        wg__progress_count_fini(&feed->told[i]);
+        wg__progress_count_fini(&feed->printed[i]);
+    }
 }
 
 void wg__progress_feed_reject(struct wg_progress_feed *feed, const char *line, size_t length)
@@ -35,17 +39,32 @@ void wg__progress_feed_reject(struct wg_progress_feed *feed, const char *line, s
     feed->rejected_count++;
 }
 
-static void take(struct wg_progress_feed *feed, const struct wg_progress_line *line)
+/* The count in which a number belongs; NULL: it does not count. */
+static struct wg_progress_count *count_of(struct wg_progress_feed *feed, enum wg_progress_kind kind,
+                                          bool is_printed)
+{
+    struct wg_progress_count *told = &feed->told[kind], *printed = &feed->printed[kind];
+    if (is_printed)
+        return told->count > 0 ? NULL : printed;
+    if (told->count == 0 && printed->has_value)
+        wg__progress_count_begin_at(told, printed->value);
+    return told;
+}
+
+/* False: it is not believed. */
+static bool take(struct wg_progress_feed *feed, const struct wg_progress_line *line,
+                 bool is_printed)
 {
     struct wg_progress_event event = {.kind = line->kind, .value = line->value, .rank = line->rank};
     const bool is_sound =
         line->has_t && line->t_ns >= feed->opened_ns && line->t_ns <= feed->now_ns;
     event.t_ns = is_sound ? line->t_ns : feed->now_ns;
-    if (line->kind == WG_PROGRESS_STEP || line->kind == WG_PROGRESS_EPOCH) {
-        struct wg_progress_count *count =
-            line->kind == WG_PROGRESS_STEP ? &feed->steps : &feed->epochs;
+    if (line->kind <= WG_PROGRESS_EPOCH) {
+        struct wg_progress_count *count = count_of(feed, line->kind, is_printed);
+        if (count == NULL)
+            return true;
         if (!wg__progress_count_add(count, line->rank, line->value, event.t_ns))
-            return;
+            return !count->is_wild;
         event.value = count->value;
     }
     if (event.t_ns < feed->last_ns[line->kind])
@@ -55,6 +74,7 @@ static void take(struct wg_progress_feed *feed, const struct wg_progress_line *l
     feed->event_count++;
     if (feed->sink != NULL)
         feed->sink(&event, feed->context);
+    return true;
 }
 
 void wg__progress_feed_line(struct wg_progress_feed *feed, const char *line, size_t length,
@@ -63,15 +83,13 @@ void wg__progress_feed_line(struct wg_progress_feed *feed, const char *line, siz
     struct wg_progress_line parsed;
     if (!is_cut && length > 0 && line[0] == '\r' && length == 1)
         return; /* an empty line of Windows */
-    if (is_cut || !wg__progress_parse(&parsed, line, length))
+    if (is_cut || !wg__progress_parse(&parsed, line, length) || !take(feed, &parsed, false))
         wg__progress_feed_reject(feed, line, length);
-    else
-        take(feed, &parsed);
 }
 
-void wg__progress_feed_value(struct wg_progress_feed *feed, enum wg_progress_kind kind,
+bool wg__progress_feed_value(struct wg_progress_feed *feed, enum wg_progress_kind kind,
                              double value)
 {
     const struct wg_progress_line line = {.kind = kind, .value = value};
-    take(feed, &line);
+    return take(feed, &line, true);
 }

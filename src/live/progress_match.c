@@ -195,8 +195,7 @@ static bool take_number(struct wg_progress_matcher *matcher, struct wg_progress_
     if (ends[2] == PCRE2_UNSET || ends[3] < ends[2] ||
         !wg__progress_parse_value(&value, kind, matcher->text + ends[2], ends[3] - ends[2]))
         return false;
-    wg__progress_feed_value(feed, kind, value);
-    return true;
+    return wg__progress_feed_value(feed, kind, value);
 }
 
 /* How many matches there are; -1: it took too long. */
@@ -237,7 +236,7 @@ static void look(struct wg_progress_matcher *matcher, struct wg_progress_feed *f
         return;
     if (!expression->has_group) {
         expression->count += count;
-        wg__progress_feed_value(feed, kind, expression->count);
+        (void)wg__progress_feed_value(feed, kind, expression->count);
     } else if (!take_number(matcher, feed, kind)) {
         wg__progress_feed_reject(feed, matcher->text, length);
     }

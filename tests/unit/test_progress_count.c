@@ -64,6 +64,27 @@ static void a_late_number_is_no_restart(void **state)
     EXPECT_AFTER(9, 8, 5, 6, 9);
 }
 
+static void a_wild_number_is_not_believed(void **state)
+{
+    (void)state;
+    const double wild = 9007199254740992.0; /* 2^53 */
+    EXPECT_AFTER(3, 1, 2, wild, 3);
+    EXPECT_AFTER(2, 1, 2, wild);
+    EXPECT_AFTER(4, 1, 2, wild, wild, wild, 3, 4);         /* they do not rise */
+    EXPECT_AFTER(5, 3, 1, 2, wild, 4, 5);                  /* nor are they part of a restart */
+    EXPECT_AFTER(5, 1, wild - 2, 2, wild - 1, 3, wild, 5); /* nor follow each other */
+}
+
+static void a_resumed_job_may_begin_high_and_large_strides_are_believed(void **state)
+{
+    (void)state;
+    EXPECT_AFTER(5e9 + 2, 5e9, 5e9 + 1, 5e9 + 2);
+    EXPECT_AFTER(16e6, 4e6, 8e6, 12e6, 16e6); /* tokens */
+    EXPECT_AFTER(16e6, 0, 4e6, 8e6, 12e6, 16e6);
+    EXPECT_AFTER(0, 0, 4e6, 8e6);
+    EXPECT_AFTER(1e6, 0, 1e6);
+}
+
 static void the_job_is_as_far_as_its_slowest_rank(void **state)
 {
     (void)state;
@@ -169,6 +190,8 @@ int main(void)
         cmocka_unit_test(a_restart_counts_on_from_where_the_rank_was),
         cmocka_unit_test(a_number_that_begins_anew_with_each_epoch_adds_up),
         cmocka_unit_test(a_late_number_is_no_restart),
+        cmocka_unit_test(a_wild_number_is_not_believed),
+        cmocka_unit_test(a_resumed_job_may_begin_high_and_large_strides_are_believed),
         cmocka_unit_test(the_job_is_as_far_as_its_slowest_rank),
         cmocka_unit_test(a_rank_that_joins_later_begins_where_the_job_is),
         cmocka_unit_test(a_silent_rank_no_longer_holds_the_job_back),

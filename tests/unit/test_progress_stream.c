@@ -284,6 +284,61 @@ static void terminals_stop_and_end(void **state)
     (void)close(ours);
 }
 
+/* As a training with a progress bar an epoch that also tells wattgov its steps. */
+static void printed_steps_do_not_count_once_steps_are_told(void **state)
+{
+    (void)state;
+    enum { EPOCHS = 3, STEPS = 100 };
+    struct pipes pipes;
+    char line[64];
+    open_pipes(&pipes);
+    for (unsigned step = 0; step < EPOCHS * STEPS; step++) {
+        (void)snprintf(line, sizeof line, "step %u\n", step % STEPS + 1);
+        say(pipes.job, line);
+        progress_events_drain(&pipes.events);
+        (void)snprintf(line, sizeof line, "step %u\n", step + 1);
+        progress_say(&pipes.events, line);
+        progress_events_drain(&pipes.events);
+        check_close(pipes.events.last.value, step + 1, 0);
+    }
+    assert_int_equal(pipes.events.count, EPOCHS * STEPS);
+    assert_int_equal(wg__progress_ranks(pipes.events.progress), 1);
+    close_pipes(&pipes);
+}
+
+static void what_is_told_goes_on_where_what_was_printed_came_to(void **state)
+{
+    (void)state;
+    struct pipes pipes;
+    open_pipes(&pipes);
+    say(pipes.job, "step 40\n");
+    progress_events_wait(&pipes.events, 1);
+    progress_say(&pipes.events, "step 1\nepoch 1\nstep 2\n");
+    progress_events_wait(&pipes.events, 3);
+    say(pipes.job, "step 80\nacc 0.5\n");
+    progress_events_wait(&pipes.events, 4);
+    progress_events_expect(&pipes.events, "step 40@0;epoch 1@0;step 41@0;metric 0.5@0;");
+    close_pipes(&pipes);
+}
+
+static void a_wild_number_is_rejected(void **state)
+{
+    (void)state;
+    struct pipes pipes;
+    const char *last = NULL;
+    open_pipes(&pipes);
+    say(pipes.job, "step 1\nstep 9007199254740992\nstep 2\n");
+    progress_events_wait(&pipes.events, 2);
+    assert_int_equal(wg__progress_rejected(pipes.events.progress, &last), 1);
+    assert_string_equal(last, "step 9007199254740992");
+    progress_say(&pipes.events, "step 3\nstep 9007199254740992\n");
+    progress_events_wait(&pipes.events, 3);
+    progress_events_drain(&pipes.events);
+    assert_int_equal(wg__progress_rejected(pipes.events.progress, NULL), 2);
+    progress_events_expect(&pipes.events, "step 1@0;step 2@0;step 3@0;");
+    close_pipes(&pipes);
+}
+
 static void several_streams_count_together(void **state)
 {
     (void)state;
@@ -340,6 +395,9 @@ int main(void)
         cmocka_unit_test(a_socket_whose_reader_goes_wakes_nobody),
         cmocka_unit_test(copies_go_to_anything),
         cmocka_unit_test(terminals_stop_and_end),
+        cmocka_unit_test(printed_steps_do_not_count_once_steps_are_told),
+        cmocka_unit_test(what_is_told_goes_on_where_what_was_printed_came_to),
+        cmocka_unit_test(a_wild_number_is_rejected),
         cmocka_unit_test(several_streams_count_together),
         cmocka_unit_test(without_memory_or_with_a_folder_it_fails),
     };
