@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/runtime_dir.h"
 
 #ifndef WG_VGPU_MACHINES
 #define WG_VGPU_MACHINES "vgpu/machines"
@@ -50,20 +51,6 @@ enum wg_code vgpu_find_part(char out[static VGPU_PATH_MAX], const char *beside,
 enum wg_code vgpu_find_machines(char out[static VGPU_PATH_MAX], struct wg_error *err)
 {
     return vgpu_find_part(out, "../share/wattgov/machines", WG_VGPU_MACHINES, err);
-}
-
-/* The folder in which machines lie, and are looked for: one, so that whoever sets the variable (a
- * test, a user with folders of his own) sees his own machines alone. */
-static const char *runtime_folder(void)
-{
-    static const char *const names[] = {"XDG_RUNTIME_DIR", "TMPDIR"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *folder = getenv(names[i]);
-        /* Other users and containers inherit the variable, but not the right to the folder. */
-        if (folder != NULL && folder[0] == '/' && access(folder, W_OK | X_OK) == 0)
-            return folder;
-    }
-    return "/tmp";
 }
 
 static const char making_suffix[] = ".new";
@@ -105,7 +92,7 @@ static void each_machine(void (*visit)(const char *path, void *context), void *c
 {
     char prefix[64];
     const size_t length = (size_t)name_prefix(prefix);
-    const char *folder = runtime_folder();
+    const char *folder = wg__runtime_dir();
     DIR *entries = opendir(folder);
     if (entries == NULL)
         return;
@@ -158,7 +145,7 @@ enum wg_code vgpu_session_begin(struct vgpu_session *session, struct vgpu_machin
 {
     *session = (struct vgpu_session){.lock = -1};
     vgpu_sweep();
-    const char *folder = runtime_folder();
+    const char *folder = wg__runtime_dir();
     char prefix[64], new_path[VGPU_PATH_MAX];
     (void)name_prefix(prefix);
     (void)snprintf(new_path, sizeof new_path, "%.2000s/%s%ld%s", folder, prefix, (long)getpid(),

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/runtime_dir.h"
 
 static const uint64_t punch_bytes = 1 << 20; /* give back this much at once */
 static const uint64_t block_bytes = 4096;
@@ -68,24 +68,13 @@ static enum wg_code start_notify(struct wg_progress_file *file, struct wg_error 
     return WG_OK;
 }
 
-static const char *own_folder(void)
-{
-    static const char *const names[] = {"XDG_RUNTIME_DIR", "TMPDIR"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *folder = getenv(names[i]);
-        if (folder != NULL && *folder == '/' && access(folder, W_OK | X_OK) == 0)
-            return folder;
-    }
-    return "/tmp";
-}
-
 static enum wg_code make_own(struct wg_progress_file *file, struct wg_error *err)
 {
     /* A name that nobody has: the time makes a second one differ where the first is taken. */
     for (unsigned i = 0; i < 16; i++) {
         const int length =
-            snprintf(file->path, sizeof file->path, "%s/wattgov-progress-%ld-%llx", own_folder(),
-                     (long)getpid(), (unsigned long long)wg__clock_ns());
+            snprintf(file->path, sizeof file->path, "%s/wattgov-progress-%ld-%llx",
+                     wg__runtime_dir(), (long)getpid(), (unsigned long long)wg__clock_ns());
         if (length < 0 || (size_t)length >= sizeof file->path)
             return wg__fail(err, WG_EINVAL, "the folder for temporary files has too long a name");
         file->fd = open(file->path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/runtime_dir.h"
 #include "live/line_splitter.h"
 #include "live/progress_line.h"
 
@@ -173,15 +174,16 @@ static enum wg_code choose_path(struct wg_progress_socket *socket, const char *p
         memcpy(own, path, length + 1);
         return WG_OK;
     }
-    const char *base = getenv("XDG_RUNTIME_DIR");
-    int length = snprintf(own, room, "%s/wattgov-progress-XXXXXX",
-                          base != NULL && *base == '/' ? base : "/tmp");
-    if (length < 0 || (size_t)length + sizeof "/socket" > room)
-        length = snprintf(own, room, "/tmp/wattgov-progress-XXXXXX");
+    static const char name[] = "/wattgov-progress-XXXXXX", end[] = "/socket";
+    const char *folder = wg__runtime_dir();
+    /* A socket's path is short; that of a folder need not be. */
+    if (strlen(folder) + sizeof name + sizeof end > room)
+        folder = "/tmp";
+    const int length = snprintf(own, room, "%s%s", folder, name);
     if (mkdtemp(own) == NULL)
         return wg__fail_errno(err, errno, "cannot make the folder '%s'", own);
     socket->has_folder = true;
-    (void)snprintf(own + length, room - (size_t)length, "/socket");
+    (void)snprintf(own + length, room - (size_t)length, "%s", end);
     return WG_OK;
 }
 
