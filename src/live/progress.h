@@ -47,7 +47,8 @@ struct wg_progress_event {
     uint64_t t_ns;
     double value; /* STEP and EPOCH: of the whole job (its slowest rank); METRIC: may be NAN */
     unsigned rank;
-    char name[32]; /* METRIC: its name; "": none given */
+    bool is_printed; /* found by a regular expression; else the job told it itself */
+    char name[32];   /* METRIC: its name; "": none given */
 };
 typedef void wg_progress_sink(const struct wg_progress_event *event, void *context);
 

@@ -55,7 +55,8 @@ static struct wg_progress_count *count_of(struct wg_progress_feed *feed, enum wg
 static bool take(struct wg_progress_feed *feed, const struct wg_progress_line *line,
                  bool is_printed)
 {
-    struct wg_progress_event event = {.kind = line->kind, .value = line->value, .rank = line->rank};
+    struct wg_progress_event event = {
+        .kind = line->kind, .value = line->value, .rank = line->rank, .is_printed = is_printed};
     const bool is_sound =
         line->has_t && line->t_ns >= feed->opened_ns && line->t_ns <= feed->now_ns;
     event.t_ns = is_sound ? line->t_ns : feed->now_ns;

@@ -60,8 +60,7 @@ static void take_step(struct wg_train_run *run, const struct wg_progress_event *
 {
     const double t_s = ((double)event->t_ns - (double)run->start_ns) / 1e9;
     forget_signal(run);
-    const bool is_printed = run->request->progress.step_regex != NULL;
-    run->result->source = is_printed ? WG_TRAIN_SOURCE_PRINTED : WG_TRAIN_SOURCE_TOLD;
+    run->result->source = event->is_printed ? WG_TRAIN_SOURCE_PRINTED : WG_TRAIN_SOURCE_TOLD;
     run->result->confidence = 1;
     run->steps = event->value;
     run->step_s = t_s;

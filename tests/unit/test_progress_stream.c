@@ -300,6 +300,7 @@ static void printed_steps_do_not_count_once_steps_are_told(void **state)
         progress_say(&pipes.events, line);
         progress_events_drain(&pipes.events);
         check_close(pipes.events.last.value, step + 1, 0);
+        assert_true(pipes.events.last.is_printed == (step == 0)); /* the first one, before */
     }
     assert_int_equal(pipes.events.count, EPOCHS * STEPS);
     assert_int_equal(wg__progress_ranks(pipes.events.progress), 1);
