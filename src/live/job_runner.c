@@ -191,11 +191,6 @@ static enum wg_code prepare(struct wg_arena *arena, const struct wg_job_run_opts
     const char **variables = wg__arena_alloc(arena, VARIABLES, sizeof *variables);
     bool is_whole = words != NULL && variables != NULL;
     for (size_t i = 0; i < count && is_whole; i++) {
-        if (values.learning_rate[0] == '\0' && strstr(opts->words[i], "{learning_rate}") != NULL)
-            return wg__fail(err, WG_EINVAL,
-                            "the command wants a {learning_rate}, but job '%s' was created "
-                            "without --learning-rate",
-                            order->job.name);
         words[i] = fill_word(arena, opts->words[i], &values);
         is_whole = words[i] != NULL;
     }
@@ -364,6 +359,23 @@ static enum wg_code check_streak(const char *name, const struct wg_job_run_opts 
     return WG_OK;
 }
 
+/* What no run of the job could give to the command: said before one is opened. */
+static enum wg_code check_words(struct wg_store *store, const char *name, char *const *words,
+                                struct wg_error *err)
+{
+    struct wg_store_job job;
+    const enum wg_code code = store->ops->job_get(store, name, &job, err);
+    if (code != WG_OK || !isnan(wg__job_learning_rate(&job, job.default_batch)))
+        return code;
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strstr(words[i], "{learning_rate}") != NULL)
+            return wg__fail(err, WG_EINVAL,
+                            "the command wants a {learning_rate}, but job '%s' was created "
+                            "without --learning-rate",
+                            name);
+    return WG_OK;
+}
+
 enum wg_code wg__job_run(struct wg_store *store, const char *name,
                          const struct wg_job_run_opts *opts, struct wg_job_run_summary *out,
                          struct wg_error *err)
@@ -371,10 +383,11 @@ enum wg_code wg__job_run(struct wg_store *store, const char *name,
     struct wg_job_request request = opts->request;
     struct streak streak = {0};
     *out = (struct wg_job_run_summary){0};
-    for (;;) {
+    enum wg_code code = check_words(store, name, opts->words, err);
+    while (code == WG_OK) {
         struct verdict last;
         request.now_s = now_s(opts);
-        enum wg_code code = attempt_once(store, name, opts, &request, out, &last, err);
+        code = attempt_once(store, name, opts, &request, out, &last, err);
         if (code != WG_OK)
             return code;
         out->reached = last.state == WG_RUN_REACHED && !last.is_survey;
@@ -386,9 +399,10 @@ enum wg_code wg__job_run(struct wg_store *store, const char *name,
         else if (last.state == WG_RUN_CRASHED)
             request.may_survey = false; /* this command cannot be looked at for some seconds */
         /* Given up: the job's next recurrence is another day's. */
-        if (code != WG_OK || out->attempts >= WG_ATTEMPTS_MAX)
+        if (out->attempts >= WG_ATTEMPTS_MAX)
             return code;
         request.wants_recurrence = true;
         request.recurrence = out->recurrence;
     }
+    return code;
 }

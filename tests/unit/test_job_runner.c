@@ -349,6 +349,9 @@ static void a_learning_rate_that_nobody_told_is_an_error(void **state)
     assert_int_equal(wg__job_run(store, "other", &opts, &summary, &err), WG_EINVAL);
     assert_non_null(strstr(err.text, "--learning-rate"));
     assert_int_equal(play->calls, 0);
+    struct states states = {0};
+    assert_int_equal(store->ops->run_each(store, other.id, collect, &states, &err), WG_OK);
+    assert_int_equal(states.count, 0); /* no run was opened for it */
     job_stage_close(&play->stage);
     free(play);
 }
