@@ -190,7 +190,7 @@ static void end(struct wg_train_run *run)
 
 static void obey(struct wg_train_run *run, const struct wg_train_order *order)
 {
-    if (order->kind != WG_TRAIN_KEEP && order->why != NULL && order->why[0] != '\0')
+    if (order->why != NULL && order->why[0] != '\0')
         run->why = order->why;
     switch (order->kind) {
     case WG_TRAIN_KEEP:

@@ -132,7 +132,8 @@ static void enter(struct wg_train_governor *governor, enum wg_train_phase phase)
 {
     governor->phase = phase;
     governor->phase_s = governor->pace.last.t_s;
-    governor->is_measuring = governor->is_awaiting = governor->is_drifting = false;
+    governor->is_measuring = governor->is_awaiting = false;
+    governor->is_pace_uneven = governor->is_power_uneven = false;
     governor->throttled_s = 0;
 }
 
@@ -232,7 +233,21 @@ static size_t next_target(const struct wg_train_governor *governor, double t_s)
     return wg__train_book_next(book);
 }
 
-/* Holds what was found. */
+/* Why the search is over, for him who reads it. */
+static const char *why_over(const struct wg_train_governor *governor, double t_s)
+{
+    if (governor->blind_tries >= WG_TRAIN_BLIND_TRIES)
+        return "no progress can be seen";
+    if (governor->is_agreed)
+        return "the cached profile holds";
+    if (is_over_budget(governor, t_s))
+        return "the best so far: the search has taken long enough";
+    if (wg__train_book_is_cautious(&governor->book))
+        return "the best that is surely within the bound; a cheaper one may be beyond it";
+    return "the best setting is found";
+}
+
+/* Holds what was found. What is set is told with `why`; so it is where it is set already. */
 static bool finish(struct wg_train_governor *governor, double t_s, struct wg_train_order *out,
                    const char *why)
 {
@@ -253,6 +268,7 @@ static bool finish(struct wg_train_governor *governor, double t_s, struct wg_tra
     governor->held_before = governor->target;
     governor->recheck_at_s = t_s + governor->recheck_s;
     wg__train_watch_init(&governor->watch, t_s + fmax(1, 2 * governor->settle_least_s));
+    out->why = why;
     if (governor->is_frozen || governor->target == governor->present)
         return false;
     return set(governor, governor->target, t_s, out, why);
@@ -265,9 +281,7 @@ static bool decide(struct wg_train_governor *governor, double t_s, struct wg_tra
 
     governor->was_told = governor->was_refused = false;
     if (next == governor->book.count)
-        return finish(governor, t_s, out,
-                      governor->blind_tries >= WG_TRAIN_BLIND_TRIES ? "no progress can be seen"
-                                                                    : "the best setting is found");
+        return finish(governor, t_s, out, why_over(governor, t_s));
     if (next != governor->target)
         governor->tries = governor->drifts_in_row = governor->pauses = 0;
     governor->target = next;
@@ -401,7 +415,7 @@ static bool on_measure(struct wg_train_governor *governor, const struct wg_train
         return true;
     if (!wg__train_is_long_enough(governor, tick))
         return false;
-    governor->is_drifting = wg__train_is_drifting(governor, tick->t_s);
+    wg__train_compare_halves(governor, tick->t_s);
     wg__train_pace_learn(&governor->pace, governor->begin_s, true);
     governor->is_measuring = false;
     governor->is_awaiting = true;

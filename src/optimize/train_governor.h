@@ -93,7 +93,8 @@ struct wg_train_order {
         WG_TRAIN_ABORT
     } kind;
     size_t setting;  /* of SET: index */
-    const char *why; /* a static text: "warm-up is over", "thermal throttling" */
+    const char *why; /* a static text: "the device was throttled"; also of a KEEP with which the
+                        search ends at the setting that is set already; else "" */
 };
 
 struct wg_train_measurement {

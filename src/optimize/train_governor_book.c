@@ -16,9 +16,15 @@
  * the power that the cube law of CMOS says of each clock instead (physics of vgpu/physics.c): near
  * enough, since the model corrects power and speed by what is measured.
  *
- * The relative noise of a mean is the larger of what the measurements claim and of how they scatter
- * (the Birge ratio of metrology), so sensors that are worse than they claim cost repeats and no
- * regret.
+ * The relative noise of a rate is what the measurements claim, corrected by how they scatter about
+ * the means of their settings (the Birge ratio of metrology, over the whole book): sensors that are
+ * worse than they claim cost repeats and no regret; and where the ends of steps are seen a little
+ * early or late while the steps are even, the claim, made from single steps, is too careful by far.
+ * The claim weighs as much as a few measurements, and a row that scatters more is believed.
+ *
+ * `slowdown:F` holds what is fast enough by `slowdown_z` standard deviations. A setting that is not
+ * and would cost less is measured again, with the reference, while that can still settle it: not
+ * when all the repeats that are left, and a standard deviation of luck, would not.
  *
  * Threads: one at a time.
  */
@@ -35,7 +41,9 @@ static const double spent_most_s = 6;     /* of repeats: 1 % of ten minutes */
 static const double settling_share = 1.3; /* time at a setting over the time measured */
 static const double tie_share = 0.1;
 static const double contradiction_sd = 3.5;
-enum { MEASUREMENTS_MOST = 8 };
+static const double claim_worth = 2; /* repeats */
+static const double luck_sd = 2;     /* hoped for of repeats */
+enum { MEASUREMENTS_MOST = 12 };
 
 bool wg__train_book_is_known(const struct wg_train_book *book, size_t setting)
 {
@@ -57,13 +65,42 @@ static double scatter_variance(double sum, double sum2, unsigned count)
     return count < 3 ? 0 : fmax(0, sum2 - sum * sum / n) / (n - 1) / n;
 }
 
+/* The variance of a rate, relative, by the noise of single steps, or as the caller told it. */
+static double claimed_variance(const struct wg_train_book *book, double steps,
+                               double steps_variance)
+{
+    const double by_steps = book->step_noise * book->step_noise / steps;
+
+    return fmax(fmax(steps_variance / (steps * steps), by_steps), noise_least * noise_least);
+}
+
+/* How far the claims are off, as a ratio of variances: by the scatter of repeats. */
+static double claims_ratio(const struct wg_train_book *book)
+{
+    double ratios = claim_worth, repeats = claim_worth;
+
+    for (size_t i = 0; i < book->count; i++) {
+        const struct wg_train_row *row = &book->rows[i];
+        const double n = row->measurements;
+
+        if (!wg__train_book_is_known(book, i) || row->is_cached || row->measurements < 2)
+            continue;
+        const double about_mean =
+            fmax(0, row->log_rate_sum2 - row->log_rate_sum * row->log_rate_sum / n);
+
+        /* What is claimed of the mean, times their number, is claimed of each. */
+        ratios += about_mean / (n * claimed_variance(book, row->steps, row->steps_variance));
+        repeats += n - 1;
+    }
+    return ratios / repeats;
+}
+
 static double rate_sd(const struct wg_train_book *book, const struct wg_train_row *row)
 {
-    const double told = row->steps_variance / (row->steps * row->steps);
-    const double claimed = fmax(told, book->step_noise * book->step_noise / row->steps);
+    const double claimed = claimed_variance(book, row->steps, row->steps_variance);
     const double seen = scatter_variance(row->log_rate_sum, row->log_rate_sum2, row->measurements);
 
-    return sqrt(fmax(fmax(claimed, seen), noise_least * noise_least));
+    return sqrt(fmax(fmax(claimed * claims_ratio(book), seen), noise_least * noise_least));
 }
 
 static double power_sd(const struct wg_train_row *row)
@@ -103,13 +140,12 @@ void wg__train_book_add(struct wg_train_book *book, size_t setting,
     if (row->is_stale || row->is_cached || row->is_early)
         forget(row);
     row->is_early = is_first;
-    const double rate_off = log(measurement->steps / measurement->time_s) - log(rate(row));
+    const double log_rate = log(measurement->steps / measurement->time_s);
+    const double own_sd = sqrt(claimed_variance(book, measurement->steps, steps_sd * steps_sd));
 
     if (row->measurements > 0 &&
-        fabs(rate_off) >
-            contradiction_sd * hypot(steps_sd / measurement->steps, rate_sd(book, row)))
+        fabs(log_rate - log(rate(row))) > contradiction_sd * hypot(own_sd, rate_sd(book, row)))
         forget(row); /* the job has changed since, or was still warming up: the newest counts */
-    const double log_rate = log(measurement->steps / measurement->time_s);
     const double log_power = log(measurement->energy_j / measurement->time_s);
     const double energy_sd_j =
         isfinite(measurement->energy_error_j) ? measurement->energy_error_j / 1.96 : 0;
@@ -170,15 +206,20 @@ static size_t fastest(const struct wg_train_book *book)
     return found;
 }
 
+/* How much faster than SLOWDOWN asks for a setting is, relative. */
+static double margin(const struct wg_train_book *book, size_t setting, size_t reference)
+{
+    return log(rate(&book->rows[setting]) * book->objective.max_slowdown /
+               rate(&book->rows[reference]));
+}
+
 /* By how many standard deviations a setting is fast enough for SLOWDOWN; INFINITY for others. */
 static double safety(const struct wg_train_book *book, size_t setting, size_t reference)
 {
     if (book->objective.kind != WG_OBJECTIVE_SLOWDOWN || setting == reference)
         return (double)INFINITY;
-    const struct wg_train_row *row = &book->rows[setting], *to = &book->rows[reference];
-
-    return log(rate(row) * book->objective.max_slowdown / rate(to)) /
-           hypot(rate_sd(book, row), rate_sd(book, to));
+    return margin(book, setting, reference) /
+           hypot(rate_sd(book, &book->rows[setting]), rate_sd(book, &book->rows[reference]));
 }
 
 /* The best of those that are safe by `z` standard deviations. */
@@ -306,7 +347,34 @@ static double spent_s(const struct wg_train_book *book, size_t best)
     return fmax(has_ties ? tie_share * measured_s : 0, fmax(time_s, energy_s));
 }
 
-size_t wg__train_book_rival(const struct wg_train_book *book)
+/* The standard deviation of a rate after all the repeats that a setting may have. */
+static double least_rate_sd(const struct wg_train_book *book, size_t setting)
+{
+    const struct wg_train_row *row = &book->rows[setting];
+    const double left =
+        is_open(book, setting) ? fmin(1, (double)row->measurements / (double)MEASUREMENTS_MOST) : 1;
+
+    return rate_sd(book, row) * sqrt(left);
+}
+
+/* Repeats may still show that a setting is fast enough for SLOWDOWN. */
+static bool may_prove_safe(const struct wg_train_book *book, size_t setting, size_t reference)
+{
+    const double sd =
+        hypot(rate_sd(book, &book->rows[setting]), rate_sd(book, &book->rows[reference]));
+
+    return margin(book, setting, reference) + luck_sd * sd >=
+           slowdown_z * hypot(least_rate_sd(book, setting), least_rate_sd(book, reference));
+}
+
+bool wg__train_book_is_cautious(const struct wg_train_book *book)
+{
+    const size_t best = wg__train_book_best(book);
+
+    return best < book->count && best_by(book, -slowdown_z) != best;
+}
+
+static size_t rival(const struct wg_train_book *book)
 {
     const size_t best = wg__train_book_best(book), reference = fastest(book);
     double worst = regret_most, best_sd, sd;
@@ -323,7 +391,7 @@ size_t wg__train_book_rival(const struct wg_train_book *book)
         const double regret = log(best_cost / wg__train_book_cost(book, i, &sd)) +
                               (gap < slowdown_z ? 0 : regret_z * hypot(sd, best_sd));
 
-        if (gap < -slowdown_z || regret <= worst)
+        if (regret <= worst || (gap < slowdown_z && !may_prove_safe(book, i, reference)))
             continue;
         const size_t again = noisier(book, i, gap < slowdown_z ? reference : best);
 
@@ -355,6 +423,6 @@ size_t wg__train_book_next(const struct wg_train_book *book)
     if (next == book->count && best < book->count && book->objective.kind == WG_OBJECTIVE_SLOWDOWN)
         next = early(book, best);
     if (next == book->count)
-        next = wg__train_book_rival(book);
+        next = rival(book);
     return next;
 }

@@ -54,11 +54,11 @@ double wg__train_book_cost(const struct wg_train_book *book, size_t setting, dou
 /* The best known setting; `count` when none is known. */
 size_t wg__train_book_best(const struct wg_train_book *book);
 
+/* A cheaper setting than the best is so close to the bound of SLOWDOWN that nobody knows on which
+ * side of it. */
+bool wg__train_book_is_cautious(const struct wg_train_book *book);
+
 /* The setting to measure next, or `count`: enough is known. */
 size_t wg__train_book_next(const struct wg_train_book *book);
-
-/* One that was not measured, or whose choice against the best is open; `count`: none. Of the
- * search alone and of the repeats alone. */
-size_t wg__train_book_rival(const struct wg_train_book *book);
 
 #endif

@@ -82,19 +82,22 @@ bool wg__train_is_long_enough(const struct wg_train_governor *governor,
            is_hopeless(governor, &span);
 }
 
-bool wg__train_is_drifting(const struct wg_train_governor *governor, double t_s)
+void wg__train_compare_halves(struct wg_train_governor *governor, double t_s)
 {
     const struct wg_train_pace *pace = &governor->pace;
     struct wg_train_span a, b;
 
     wg__train_pace_span(pace, governor->begin_s, 0.5 * (governor->begin_s + t_s), &a);
     wg__train_pace_span(pace, 0.5 * (governor->begin_s + t_s) - 1e-9, t_s, &b);
+    governor->is_pace_uneven = governor->is_power_uneven = false;
     if (a.beats + b.beats < HALVES_BEATS || a.beats == 0 || b.beats == 0)
-        return false;
-    return fabs(log(b.rate / a.rate)) >
-               fmax(drift_share, wg__train_pace_rate_tolerance(pace, &a, &b, drift_sd)) ||
-           fabs(log(b.power_w / a.power_w)) >
-               fmax(drift_share, wg__train_pace_power_tolerance(pace, &a, &b, drift_sd));
+        return;
+    governor->is_pace_uneven =
+        fabs(log(b.rate / a.rate)) >
+        fmax(drift_share, wg__train_pace_rate_tolerance(pace, &a, &b, drift_sd));
+    governor->is_power_uneven =
+        fabs(log(b.power_w / a.power_w)) >
+        fmax(drift_share, wg__train_pace_power_tolerance(pace, &a, &b, drift_sd));
 }
 
 void wg__train_lose(struct wg_train_governor *governor)
@@ -165,9 +168,8 @@ static void take(struct wg_train_governor *governor, const struct wg_train_measu
     }
     if (!has_ends && told > blind_sd * measurement->steps)
         governor->blind_s = fmin(governor->blind_s * blind_longer, blind_measure_most_s);
-    /* Ends of steps that were reckoned from a period come with an error of their own; how they
-     * scatter says how fine the ticks are, and nothing of the job. */
-    governor->book.step_noise = has_ends && !(told > 0) ? governor->pace.step_noise : 0;
+    /* How reckoned ends of steps scatter says how fine the ticks are; the error is told. */
+    governor->book.step_noise = has_ends && !governor->is_reckoned ? governor->pace.step_noise : 0;
     wg__train_book_add(&governor->book, governor->target, measurement, told);
 }
 
@@ -178,11 +180,17 @@ void wg__train_governor_tell(struct wg_train_governor *governor,
         return;
     governor->is_awaiting = false;
     governor->was_told = true;
+    governor->is_reckoned = governor->pace.has_step_ends && measurement->steps_error > 0;
+    /* Reckoned ends of steps follow the guess of the period, which gets better in the course of a
+     * measurement: that says nothing of the job. */
+    const bool is_uneven =
+        governor->is_power_uneven || (governor->is_pace_uneven && !governor->is_reckoned);
+
     if (!is_sound(measurement)) {
         wg__train_lose(governor);
     } else if (!isfinite(measurement->steps) || !(measurement->steps > 0)) {
         lose_blind(governor);
-    } else if (governor->is_drifting && governor->drifts_in_row < DRIFTS_MOST) {
+    } else if (is_uneven && governor->drifts_in_row < DRIFTS_MOST) {
         governor->drifts_in_row++;
         governor->book.rows[governor->target].discarded++;
     } else {

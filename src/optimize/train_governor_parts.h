@@ -48,7 +48,9 @@ struct wg_train_governor {
     bool takes_pauses; /* they are a part of the job's steps */
     bool was_told, was_refused;
     /* the measurement */
-    bool is_measuring, is_awaiting, is_drifting;
+    bool is_measuring, is_awaiting;
+    bool is_pace_uneven, is_power_uneven; /* its second half is unlike the first */
+    bool is_reckoned; /* ends of steps are reckoned from a period: told with the newest one */
     double begin_s, begin_steps, throttled_s;
     size_t point_count;
     struct wg_train_point points[WG_POWER_LIMITS_MAX];
@@ -65,8 +67,8 @@ bool wg__train_is_between_pauses(const struct wg_train_governor *governor,
 
 bool wg__train_is_long_enough(const struct wg_train_governor *governor,
                               const struct wg_train_tick *tick);
-/* The second half of the measurement is unlike the first. */
-bool wg__train_is_drifting(const struct wg_train_governor *governor, double t_s);
+/* Whether the second half of the measurement is unlike the first. */
+void wg__train_compare_halves(struct wg_train_governor *governor, double t_s);
 /* One more measurement of the target is lost; a setting with too many is left out for now. */
 void wg__train_lose(struct wg_train_governor *governor);
 /* Brings `points` up to date. */

@@ -39,7 +39,8 @@ static bool is_alike(const struct wg_train_governor *governor, const struct wg_t
     const double rate = fabs(log(b->rate / a->rate));
     const double power = fabs(log(b->power_w / a->power_w));
 
-    return !(rate > steady_share + wg__train_pace_rate_tolerance(pace, a, b, steady_sd)) &&
+    return (governor->is_reckoned ||
+            !(rate > steady_share + wg__train_pace_rate_tolerance(pace, a, b, steady_sd))) &&
            !(power > power_share + wg__train_pace_power_tolerance(pace, a, b, steady_sd));
 }
 

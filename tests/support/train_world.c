@@ -20,6 +20,7 @@
 static const double slice_s = 0.02, tick_s = 0.1;
 static const double busy_share = 0.7, rest_share = 0.5; /* as vgpu/vload_job.h */
 static const double throttled_speed = 0.7;
+static const double period_seen_s = 3; /* after a setting */
 
 struct world {
     const struct train_world_job *job;
@@ -32,13 +33,17 @@ struct world {
     double work, work_done;        /* of the present step; in its mean time at speed 1 */
     double pause_left_s;
     uint64_t steps;
+    double period_s, next_reckoned_s; /* of the steps that are reckoned */
+    uint64_t reckoned;
     double energy_j;          /* true */
     double window_j, shown_w; /* of the sensor */
     /* sums until the first hold, pauses left out */
     double sum_s, sum_speed, sum_j;
     /* the measurement */
+    double seen_s; /* the moment of the newest tick, as it was seen */
     double begin_s, begin_j;
     uint64_t begin_steps;
+    double begin_share; /* of a step, done before */
 };
 
 static double normal(struct world *world)
@@ -152,10 +157,22 @@ static bool advance(struct world *world, bool is_held)
     return is_end;
 }
 
+/* Whether a reckoned step has ended. */
+static bool reckon(struct world *world)
+{
+    if (world->t_s - world->set_s >= period_seen_s)
+        world->period_s = world->job->step_s[world->setting];
+    if (world->t_s < world->next_reckoned_s)
+        return false;
+    world->next_reckoned_s += world->period_s;
+    world->reckoned++;
+    return true;
+}
+
 static void measure(struct world *world, struct wg_train_measurement *out)
 {
     const struct train_world_conditions *conditions = world->conditions;
-    const double time_s = world->t_s - world->begin_s;
+    const double time_s = world->seen_s - world->begin_s;
     const double energy_j = world->energy_j - world->begin_j;
     const double sd_j =
         hypot(conditions->power_noise * energy_j * sqrt(tick_s / fmax(time_s, tick_s)),
@@ -166,11 +183,11 @@ static void measure(struct world *world, struct wg_train_measurement *out)
                                          .energy_error_j = 1.96 * sd_j,
                                          .time_s = time_s,
                                          .steps = steps};
-    if (conditions->is_blind) {
-        const double whole = steps + world->work_done / world->work;
+    if (conditions->is_blind || conditions->is_reckoned) {
+        const double whole = steps + world->work_done / world->work - world->begin_share;
         const double sd = 0.01 * fmin(1, pow(10 / time_s, 1.5)) * whole;
 
-        out->steps = whole > 3 ? whole - 0.5 + sd * normal(world) : (double)NAN;
+        out->steps = whole > 3 ? whole + sd * normal(world) : (double)NAN;
         out->steps_error = 1.96 * sd;
     }
 }
@@ -195,9 +212,10 @@ static bool obey(struct world *world, struct wg_train_governor *governor,
         out->hold_sets += isnan(out->hold_s) ? 0 : 1;
         return true;
     case WG_TRAIN_BEGIN:
-        world->begin_s = world->t_s;
+        world->begin_s = world->seen_s;
         world->begin_j = world->energy_j;
         world->begin_steps = world->steps;
+        world->begin_share = world->work_done / world->work;
         return true;
     case WG_TRAIN_END:
         measure(world, &measurement);
@@ -217,9 +235,12 @@ static void feed(struct world *world, struct wg_train_governor *governor, bool i
                  struct train_world_result *out)
 {
     const struct train_world_conditions *conditions = world->conditions;
+    const double late_s =
+        is_step_end && conditions->moment_s > 0 ? conditions->moment_s * fabs(normal(world)) : 0;
+    const uint64_t steps = conditions->is_reckoned ? world->reckoned : world->steps;
     struct wg_train_tick tick = {
-        .t_s = world->t_s,
-        .steps = conditions->is_blind ? (double)NAN : (double)world->steps,
+        .t_s = world->t_s + late_s,
+        .steps = conditions->is_blind ? (double)NAN : (double)steps,
         .is_step_end = is_step_end && !conditions->is_blind,
         .power_w = world->shown_w,
         .clock_hz = NAN,
@@ -230,8 +251,10 @@ static void feed(struct world *world, struct wg_train_governor *governor, bool i
     struct wg_train_order order;
     unsigned asked = 0;
 
+    world->seen_s = tick.t_s;
     do {
         wg__train_governor_tick(governor, &tick, &order);
+        out->why = order.why[0] != '\0' ? order.why : out->why;
         asked++;
         assert(asked <= 200); /* it comes to an end */
     } while (obey(world, governor, &order, out) && !conditions->asks_once);
@@ -298,11 +321,12 @@ void train_world_run(const struct train_world_job *job,
                           .conditions = conditions,
                           .next_tick_s = tick_s,
                           .setting = top,
+                          .period_s = job->step_s[top],
                           .set_s = -100,
                           .old_speed = 1 / job->step_s[top],
                           .old_power_w = job->power_w[top]};
 
-    *out = (struct train_world_result){.hold_s = NAN};
+    *out = (struct train_world_result){.hold_s = NAN, .why = ""};
     own.settings = job->setting;
     own.count = job->count;
     wg__rng_init(&world.rng, seed);
@@ -311,7 +335,8 @@ void train_world_run(const struct train_world_job *job,
         assert(false);
     draw_step(&world);
     while (world.t_s < duration_s) {
-        const bool is_end = advance(&world, !isnan(out->hold_s));
+        const bool is_true_end = advance(&world, !isnan(out->hold_s));
+        const bool is_end = conditions->is_reckoned ? reckon(&world) : is_true_end;
 
         if (world.t_s >= world.next_tick_s - 1e-9) {
             world.shown_w =
@@ -329,6 +354,7 @@ void train_world_run(const struct train_world_job *job,
     for (size_t i = 0; i < out->point_count; i++) {
         out->points[i] = points[i];
         out->probed++;
+        out->discarded += points[i].discarded;
         out->settle_seen_s = fmax(out->settle_seen_s, points[i].settle_s);
     }
     wg__train_governor_free(governor);

@@ -33,6 +33,7 @@ struct train_world_job {
 
 struct train_world_conditions {
     double step_noise;  /* relative standard deviation of a step's time */
+    double moment_s;    /* standard deviation of the moment at which the end of a step is seen */
     double power_noise; /* of a power sample of a tenth of a second */
     double counter_s;   /* the energy counter's update period; 0: none, exact */
     double settle_s;    /* time constant with which a setting acts */
@@ -46,8 +47,10 @@ struct train_world_conditions {
     double foreign_at_s;                         /* somebody else writes the knob; 0: nobody */
     double steps_stop_s, steps_resume_s;         /* no step ends in between; 0: never */
     uint64_t refused;                            /* bit i: setting i is refused */
-    bool is_blind;  /* no ends of steps are told: the measurement knows its steps to 1 % */
-    bool asks_once; /* the caller does not give the same tick again */
+    bool is_blind;    /* no ends of steps are told: the measurement knows its steps to 1 % */
+    bool is_reckoned; /* ends of steps are reckoned from a period, as live/train_signal.h does: the
+                         one of a new setting is seen only some seconds after it was set */
+    bool asks_once;   /* the caller does not give the same tick again */
 };
 
 struct train_world_result {
@@ -61,6 +64,8 @@ struct train_world_result {
     double overhead_j;
     double held_power_w; /* of the setting held first */
     size_t sets, measurements, aborts, refusals, probed;
+    size_t discarded; /* measurements of the profile */
+    const char *why;  /* the newest reason that was told */
     size_t hold_sets; /* orders to set after the first hold */
     unsigned drifts;
     double settle_seen_s; /* the longest of the profile */

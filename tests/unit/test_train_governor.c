@@ -48,6 +48,71 @@ static void finds_the_best_limit_at_little_cost(void **state)
     assert_true(regret_sum / (4 * 4 * SEEDS) < 0.002);
 }
 
+/* A job like make_job's whose setting 2 has exactly this slowdown. */
+static struct train_world_job make_job_near(double slowdown)
+{
+    struct train_world_job job = make_job(0.1);
+
+    job.step_s[2] = slowdown * job.step_s[job.count - 1];
+    return job;
+}
+
+static void what_is_too_near_the_bound_is_not_held_and_it_says_so(void **state)
+{
+    /* One that a bound of 1.07 excludes by a hair, one that it takes by a hair, and a clear one. */
+    static const double slowdowns[] = {1.0705, 1.0695, 1.05};
+    enum { NEAR_SEEDS = 40 };
+    const struct wg_train_config config = config_of("slowdown:1.07");
+    const struct train_world_conditions conditions = usual();
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        size_t held = 0, measurements = 0, safe = 0, told = 0;
+
+        for (uint64_t seed = 1; seed <= NEAR_SEEDS; seed++) {
+            const struct train_world_job job = make_job_near(slowdowns[i]);
+            struct train_world_result result;
+
+            train_world_run(&job, &conditions, &config, seed, 120, &result);
+            held += result.first_hold == 2 ? 1 : 0;
+            measurements += result.measurements;
+            told += result.first_hold > 2 && strstr(result.why, "surely within") != NULL;
+            safe += result.first_hold > 2 && !isnan(result.hold_s);
+            if (i == 2)
+                assert_string_equal(result.why, "the best setting is found");
+        }
+        if (i == 0 && held > NEAR_SEEDS / 20) /* 2.5 standard deviations, looked at repeatedly */
+            fail_msg("beyond the bound in %zu of %d runs", held, NEAR_SEEDS);
+        assert_true(i != 2 || held == NEAR_SEEDS);
+        if (i == 1 && (safe == 0 || told * 10 < safe * 9)) /* chance excludes it, now and then */
+            fail_msg("%zu of %zu runs tell why they hold the next setting", told, safe);
+        if (measurements > (size_t)25 * NEAR_SEEDS) /* repeats that can settle nothing are none */
+            fail_msg("slowdown %g: %zu measurements in %d runs", slowdowns[i], measurements,
+                     NEAR_SEEDS);
+    }
+}
+
+static void even_steps_seen_at_uneven_moments_are_known_well(void **state)
+{
+    const struct train_world_job job = make_job_near(1.065); /* by half a per cent */
+    struct wg_train_config config = config_of("slowdown:1.07");
+    struct train_world_conditions conditions = usual();
+
+    (void)state;
+    config.warmup_s = 5;
+    config.measure_s = 1;
+    conditions.step_noise = 0;
+    conditions.moment_s = 0.002;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct train_world_result result;
+
+        train_world_run(&job, &conditions, &config, seed, 120, &result);
+        if (result.first_hold != 2)
+            fail_msg("seed %u: setting %zu is held: %s", (unsigned)seed, result.first_hold,
+                     result.why);
+    }
+}
+
 static void time_holds_the_largest_limit(void **state)
 {
     static const char *const objectives[] = {"time", "cost:0"};
@@ -193,6 +258,8 @@ int main(void)
         cmocka_unit_test(finds_the_best_clock_too),
         cmocka_unit_test(a_cached_profile_is_checked_by_one_measurement),
         cmocka_unit_test(a_cached_profile_that_is_wrong_is_measured_anew),
+        cmocka_unit_test(what_is_too_near_the_bound_is_not_held_and_it_says_so),
+        cmocka_unit_test(even_steps_seen_at_uneven_moments_are_known_well),
         cmocka_unit_test(time_holds_the_largest_limit),
         cmocka_unit_test(refuses_a_configuration_that_means_nothing),
     };

@@ -285,6 +285,32 @@ static void steps_seen_only_in_the_signal_do(void **state)
     }
 }
 
+/* The reckoned pace changes in the middle of a measurement, when the new setting's period is seen;
+ * the steps within it are told apart from that. */
+static void measurements_by_the_period_are_not_thrown_away(void **state)
+{
+    const struct train_world_job job = make_job(0.5);
+    struct wg_train_config config = config_of("cost:0.5");
+    size_t measurements = 0, discarded = 0;
+
+    (void)state;
+    config.warmup_s = 5;
+    config.measure_s = 6;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct train_world_conditions conditions = usual();
+
+        conditions.step_noise = 0.005;
+        conditions.is_reckoned = true;
+        const struct train_world_result result = run(&job, &conditions, &config, seed, 300);
+
+        expect_found(&result, seed, 0.03);
+        measurements += result.measurements;
+        discarded += result.discarded;
+    }
+    if (!(discarded * 10 <= measurements))
+        fail_msg("%zu of %zu measurements thrown away", discarded, measurements);
+}
+
 static void long_steps_and_epochs_are_measured_one_by_one(void **state)
 {
     static const double steps_s[] = {10, 60, 300};
@@ -350,6 +376,7 @@ int main(void)
         cmocka_unit_test(steps_that_stop_are_not_waited_for),
         cmocka_unit_test(a_job_that_shows_no_steps_keeps_the_largest_setting),
         cmocka_unit_test(steps_seen_only_in_the_signal_do),
+        cmocka_unit_test(measurements_by_the_period_are_not_thrown_away),
         cmocka_unit_test(long_steps_and_epochs_are_measured_one_by_one),
         cmocka_unit_test(a_caller_that_asks_once_loses_only_time),
         cmocka_unit_test(a_budget_ends_the_search),
