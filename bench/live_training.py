@@ -83,7 +83,9 @@ def govern(folder, gpu, name, job, mode, seconds, extra=()):
                "--output", tag + ".json", *extra]
     if mode == "printed":
         command += ["--step-regex", r"^step \d+/\d+ epoch"]
-    command += ["--no-cache", "--", *(["env", "-u", "WATTGOV_PROGRESS"] if mode != "told" else []), VLOAD, name, "--gpu", gpu.upper(), "--epochs", "100000", "--steps-per-epoch", str(steps)]
+    silence = ["env", "-u", "WATTGOV_PROGRESS"] if mode != "told" else []
+    command += ["--no-cache", "--", *silence, VLOAD, name, "--gpu", gpu.upper(), "--epochs", "100000",
+                "--steps-per-epoch", str(steps)]
     environment = dict(os.environ, WATTGOV_STATE_DIR=tag + ".state")
     with open(tag + ".out", "wb") as out:
         with subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=environment,
@@ -181,7 +183,9 @@ def report(args, kept, writes):
     text = "\n".join(["# Live training", "",
                       f"By `tools/build && bench/live_training.py` on {machine()}, {time.strftime('%Y-%m-%d')}. Each "
                       "job runs at its default batch size on a virtual GPU with the power and speed that were measured "
-                      "on the real one; objective cost:0.5.", "", *board.table(), "", *lines])
+                      "on the real one; objective cost:0.5. What a step costs the job itself: "
+                      "`build/release/bench/train_overhead` (C), `bench/train_overhead.py` (Python). What kills leave "
+                      "behind: [live-kills.md](live-kills.md). Recurring jobs: [live-jobs.md](live-jobs.md).", "", *board.table(), "", *lines])
     print(text)
     if not writes:
         return
