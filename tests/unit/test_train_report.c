@@ -24,6 +24,30 @@ struct stage {
 };
 
 /* 250 W costs 100 J a step, 150 W 75 J; the search chose 150 W. */
+static struct wg_train_stage chosen_150_w(void)
+{
+    return (struct wg_train_stage){.settings = {.knob = WG_KNOB_POWER_LIMIT,
+                                                .count = 2,
+                                                .gpu_count = 1,
+                                                .setting = {150, 250}},
+                                   .best = 0,
+                                   .point_count = 2,
+                                   .points = {{.setting = 150,
+                                               .power_w = 60,
+                                               .throughput = 0.8,
+                                               .measured_s = 5,
+                                               .measurements = 1,
+                                               .settle_s = 0.25},
+                                              {.setting = 250,
+                                               .power_w = 100,
+                                               .throughput = 1,
+                                               .measured_s = 6,
+                                               .measurements = 2,
+                                               .settle_s = NAN}},
+                                   .steps_at = {100, 10},
+                                   .search_s = 12};
+}
+
 static void stage_init(struct stage *stage)
 {
     static char program[] = "train.sh", argument[] = "<fast>";
@@ -53,27 +77,7 @@ static void stage_init(struct stage *stage)
                                        .moment_count = 3};
     result->total.energy_j = 8500;
     result->total.power_mean_w = 42.5;
-    struct wg_train_stage *search = &result->stages[0];
-    *search = (struct wg_train_stage){.settings = {.knob = WG_KNOB_POWER_LIMIT,
-                                                   .count = 2,
-                                                   .gpu_count = 1,
-                                                   .setting = {150, 250}},
-                                      .best = 0,
-                                      .point_count = 2,
-                                      .points = {{.setting = 150,
-                                                  .power_w = 60,
-                                                  .throughput = 0.8,
-                                                  .measured_s = 5,
-                                                  .measurements = 1,
-                                                  .settle_s = 0.25},
-                                                 {.setting = 250,
-                                                  .power_w = 100,
-                                                  .throughput = 1,
-                                                  .measured_s = 6,
-                                                  .measurements = 2,
-                                                  .settle_s = NAN}},
-                                      .steps_at = {100, 10},
-                                      .search_s = 12};
+    result->stages[0] = chosen_150_w();
     for (size_t i = 0; i < 3; i++)
         stage->moments[i] =
             (struct wg_train_moment){.t_s = (double)i, .power_w = 60, .limit_w = 150};
