@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/job_args.h"
@@ -174,7 +175,7 @@ static enum wg_code describe_job(const struct create_args *args, const char *nam
                                  struct wg_store_job *job, struct wg_error *err)
 {
     struct wg_objective objective;
-    *job = (struct wg_store_job){.created_s = wg__job_now_s(),
+    *job = (struct wg_store_job){.created_s = wg__clock_wall_s(),
                                  .max_power_w =
                                      args->max_power_w > 0 ? args->max_power_w : (double)NAN,
                                  .lease_s = args->lease_s,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/job_args.h"
@@ -129,7 +130,7 @@ static enum wg_code ask(const struct next_args *args, const char *name, struct w
                                            .max_power_w = args->max_power_w > 0 ? args->max_power_w
                                                                                 : (double)NAN,
                                            .host = host,
-                                           .now_s = wg__job_now_s(),
+                                           .now_s = wg__clock_wall_s(),
                                            .lease_s = args->lease_s,
                                            .may_survey = args->survey};
     enum wg_code code = wg__job_open_store(&store, args->store, err);
@@ -317,7 +318,7 @@ static enum wg_code tell(struct wg_store *store, const struct report_args *args,
     if (state == WG_RUN_OPEN) {
         enum wg_job_answer answer = WG_JOB_CONTINUE;
         const enum wg_code code =
-            wg__job_epoch(store, name, run, args->epoch, metric, wg__job_now_s(), &answer, err);
+            wg__job_epoch(store, name, run, args->epoch, metric, wg__clock_wall_s(), &answer, err);
         if (code == WG_OK)
             write_answer(answer, args->json, out);
         *status_out = answer == WG_JOB_CONTINUE ? WG_EXIT_OK : EXIT_END;
@@ -330,7 +331,7 @@ static enum wg_code tell(struct wg_store *store, const struct report_args *args,
                                          .time_s = at_least_0(args->time_s),
                                          .metric = metric,
                                          .setting = NAN,
-                                         .now_s = wg__job_now_s()};
+                                         .now_s = wg__clock_wall_s()};
     struct wg_job_receipt receipt;
     const enum wg_code code = wg__job_report(store, name, &report, &receipt, err);
     if (code == WG_OK && args->json)

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/device_args.h"
 #include "cli/job_args.h"
@@ -103,7 +104,7 @@ static void say_of_train(const char *line, void *context)
 static double now_s(void *context)
 {
     (void)context;
-    return wg__job_now_s();
+    return wg__clock_wall_s();
 }
 
 static void keep_lease(const struct wg_train_status *status, void *context)
@@ -247,7 +248,7 @@ static void save_profile(struct session *session)
     if (!session->result.is_governed || !isfinite(stage->search_s) || stage->point_count == 0)
         return; /* a search that was cut short would be taken for one that has found the best */
     fill_key(session, owner, &key);
-    if (wg__store_profile_put(session->store, &key, wg__job_now_s(), stage->points,
+    if (wg__store_profile_put(session->store, &key, wg__clock_wall_s(), stage->points,
                               stage->point_count, &err) != WG_OK)
         say(err.text);
 }

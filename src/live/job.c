@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "live/job_policy.h"
 #include "live/profile_cache.h"
 #include "optimize/objective.h"
@@ -26,13 +25,6 @@ const char *wg__job_answer_name(enum wg_job_answer answer)
         [WG_JOB_EXHAUSTED] = "exhausted",
     };
     return (unsigned)answer < WG_JOB_ANSWER_COUNT ? names[answer] : NULL;
-}
-
-double wg__job_now_s(void)
-{
-    int64_t sleep_ns, wall_ns;
-    wg__clock_offsets(&sleep_ns, &wall_ns);
-    return (double)((int64_t)wg__clock_ns() + sleep_ns + wall_ns) * 1e-9;
 }
 
 void wg__job_profile_owner(const char *name, char out[WG_STORE_TEXT_SIZE + 8])

@@ -107,7 +107,4 @@ double wg__job_learning_rate(const struct wg_store_job *job, uint32_t batch_size
 /* The owner under which a job's profiles are cached (profile_cache.h). */
 void wg__job_profile_owner(const char *name, char out[WG_STORE_TEXT_SIZE + 8]);
 
-/* Seconds since 1970. */
-double wg__job_now_s(void);
-
 #endif
