@@ -196,4 +196,5 @@ def report(args, kept, writes):
         file.write(text + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
