@@ -150,22 +150,6 @@ class Governing(Case):
         self.assertTrue(any(a == b < 250 for a, b in seen), seen)
         self.assertEqual([gpu["limit_w"] for gpu in self.show(environment)["gpus"]], [250, 250])
 
-    def test_a_job_that_says_nothing_is_governed_by_the_period_of_its_power(self):
-        process = self.train_in_background("--no-cache", "--profile", "measure=2s", "--json", "--", "env", "-u",
-                                           "WATTGOV_PROGRESS", tool("wattgov-vload"), "cifar100", "--gpu", "V100",
-                                           "--steps-per-epoch", "38", "--print-every", "1000", "--epochs", "1000")
-        self.wait_for_limit(lambda limit: limit < 250, "a lower limit")
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=DEADLINE_S)
-        report = json.loads(out[out.index('{"schema"'):])
-        self.assertEqual(report["progress"], "period")
-        self.assertGreaterEqual(report["confidence"], 0.9)
-        largest = report["stages"][0]["profile"][-1]
-        self.assertEqual(largest["setting"], 250)
-        # 7.613 s an epoch at 250 W, by the trace.
-        self.assertAlmostEqual(largest["steps_per_s"], 38 / 7.613, delta=0.02 * 38 / 7.613)
-        self.expect_nothing_left()
-
     def test_whoever_may_not_set_observes_and_is_told(self):
         if os.geteuid() != 0:
             self.skipTest("only root can become somebody else")
