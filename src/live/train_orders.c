@@ -112,13 +112,42 @@ void wg__train_stage_end(struct wg_train_run *run)
     run->governor = NULL;
 }
 
+/* -- Somebody else's settings ----------------------------------------------------------------- */
+
+void wg__train_look(struct wg_train_run *run)
+{
+    if (run->control == NULL || run->governor == NULL || run->is_foreign)
+        return;
+    const struct wg_train_settings *settings = &stage_of(run)->settings;
+    const bool is_limit = settings->knob == WG_KNOB_POWER_LIMIT;
+    const double scale = is_limit ? 1 : 1e-6;
+    for (size_t g = 0; g < settings->gpu_count; g++) {
+        struct wg_control_look look;
+        if (wg__control_look(run->control, run->request->gpus[g], settings->knob, &look, NULL) !=
+                WG_OK ||
+            !look.is_foreign)
+            continue;
+        wg__train_say(run,
+                      "%s: somebody else has set %s to %.0f %s (it was %.0f): left as it is, "
+                      "governing has ended",
+                      run->infos[g]->label, wg_knob_key(settings->knob), look.value * scale,
+                      is_limit ? "W" : "MHz", look.expected * scale);
+        run->is_foreign = run->result->was_foreign = true;
+        return;
+    }
+}
+
 /* -- Orders ----------------------------------------------------------------------------------- */
 
+/* Looks first: what somebody else has set since the last look must not be written over. */
 static void set(struct wg_train_run *run, size_t setting)
 {
     const struct wg_train_settings *settings = &stage_of(run)->settings;
     struct wg_error err;
     if (run->control == NULL)
+        return;
+    wg__train_look(run);
+    if (run->is_foreign)
         return;
     attribute_steps(run);
     for (size_t g = 0; g < settings->gpu_count; g++) {
@@ -174,11 +203,12 @@ static void end(struct wg_train_run *run)
     struct wg_window_result result;
     if (run->open.window != NULL) {
         wg_window_end(run->open.window);
+        wg__train_look(run);
         if (wg_window_read(run->open.window, &result, NULL, 0, NULL) == WG_OK) {
             measurement.energy_j = result.energy_j;
             measurement.energy_error_j = result.energy_error_j;
             measurement.time_s = result.time_s;
-            measurement.is_gap = (result.flags & gaps) != 0;
+            measurement.is_gap = (result.flags & gaps) != 0 || run->is_foreign;
             measurement.is_throttled = (result.flags & WG_WINDOW_EXTERNALLY_CAPPED) != 0;
             count_steps(run, &measurement);
         }
@@ -265,7 +295,7 @@ static void note_choice(struct wg_train_run *run)
 void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end)
 {
     struct wg_train_tick tick = {
-        .t_s = t_s, .steps = run->steps, .is_step_end = is_step_end, .is_foreign = run->is_foreign};
+        .t_s = t_s, .steps = run->steps, .is_step_end = is_step_end};
     read_gpus(run, &tick);
     if (run->governor == NULL)
         return;
@@ -273,33 +303,11 @@ void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end)
      * change the setting and begin the next. */
     for (unsigned i = 0; i < ORDERS_MOST && run->governor != NULL; i++) {
         struct wg_train_order order = {.kind = WG_TRAIN_KEEP};
+        tick.is_foreign = run->is_foreign;
         wg__train_governor_tick(run->governor, &tick, &order);
         obey(run, &order);
         note_choice(run);
         if (order.kind == WG_TRAIN_KEEP)
             break;
-    }
-}
-
-void wg__train_look(struct wg_train_run *run)
-{
-    if (run->control == NULL || run->governor == NULL || run->is_foreign)
-        return;
-    const struct wg_train_settings *settings = &stage_of(run)->settings;
-    for (size_t g = 0; g < settings->gpu_count; g++) {
-        struct wg_control_look look;
-        char unit[] = "W";
-        if (wg__control_look(run->control, run->request->gpus[g], settings->knob, &look, NULL) !=
-                WG_OK ||
-            !look.is_foreign)
-            continue;
-        const double scale = settings->knob == WG_KNOB_POWER_LIMIT ? 1 : 1e-6;
-        wg__train_say(run,
-                      "%s: somebody else has set %s to %.0f %s (it was %.0f): left as it is, "
-                      "governing has ended",
-                      run->infos[g]->label, wg_knob_key(settings->knob), look.value * scale,
-                      settings->knob == WG_KNOB_POWER_LIMIT ? unit : "MHz", look.expected * scale);
-        run->is_foreign = run->result->was_foreign = true;
-        return;
     }
 }

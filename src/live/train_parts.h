@@ -65,7 +65,7 @@ void wg__train_say(struct wg_train_run *run, const char *format, ...)
 enum wg_code wg__train_stage_begin(struct wg_train_run *run, size_t stage, struct wg_error *err);
 /* Gives the governor a moment and does what it orders. */
 void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end);
-/* Reads back what is set. */
+/* Reads back what is set; what somebody else has set is told and ends the governing. */
 void wg__train_look(struct wg_train_run *run);
 /* Takes the profile over and frees the governor. */
 void wg__train_stage_end(struct wg_train_run *run);
