@@ -24,7 +24,7 @@
 struct args {
     const char *gpu, *trace, *jobs_file, *progress_file, *machine_file;
     double batch_size, target, time_scale, memory_mib;
-    unsigned device, epochs, max_epochs, steps_per_epoch, print_every;
+    unsigned device, epochs, max_epochs, steps_per_epoch, samples_per_epoch, print_every;
     uint64_t seed;
 };
 
@@ -83,6 +83,14 @@ static const struct wg_option options[] = {
      .min = 1,
      .max = 10000000,
      .help = "Steps in an epoch; their number is not measured."},
+    {.name = "samples-per-epoch",
+     WG_OPTION_UNSIGNED(struct args, samples_per_epoch),
+     .value = "N",
+     .min = 1,
+     .max = 1000000000,
+     .fallback = "not said",
+     .help = "Instead of --steps-per-epoch: an epoch has N / batch size steps, the last one filled "
+             "up."},
     {.name = "print-every",
      WG_OPTION_UNSIGNED(struct args, print_every),
      .value = "N",
@@ -144,6 +152,13 @@ static const struct wg_option_set set = {
               "--batch-size 1024 --time-scale 100",
 };
 
+static unsigned steps_of(const struct args *args, const struct vload_job *job)
+{
+    return args->samples_per_epoch == 0
+               ? args->steps_per_epoch
+               : (unsigned)ceil(args->samples_per_epoch / job->arm->batch_size);
+}
+
 static enum wg_code start(const struct args *args, const struct vload_job *job,
                           struct vgpu_machine *machine, struct vload_end *end, struct wg_error *err)
 {
@@ -154,7 +169,7 @@ static enum wg_code start(const struct args *args, const struct vload_job *job,
         .job = job,
         .gpu = &machine->gpus[args->device],
         .signals = &signals,
-        .steps_per_epoch = args->steps_per_epoch,
+        .steps_per_epoch = steps_of(args, job),
         .print_every = args->print_every,
         .epochs = args->epochs,
         .max_epochs = args->max_epochs != 0 ? args->max_epochs : training->max_epochs,

@@ -33,7 +33,7 @@ struct args {
     struct wg_device_args devices;
     const char *store;
     struct wg_train_args train;
-    bool json;
+    bool json, no_surveys;
     struct wg_option_command command;
 };
 
@@ -43,6 +43,10 @@ static const struct wg_option options[] = {
     {.name = "json",
      WG_OPTION_FLAG(struct args, json),
      .help = "Write what became of it as JSON, to standard output."},
+    {.name = "no-surveys",
+     WG_OPTION_FLAG(struct args, no_surveys),
+     .help = "Never runs the command for some seconds only, to see what a batch size costs before "
+             "it is tried."},
     WG_JOB_OPTION_STORE(struct args, store),
 };
 
@@ -52,9 +56,10 @@ static const struct wg_option_set set = {
     .summary =
         "Trains a job once, until it reaches its target: asks for the batch size, runs the command "
         "under the power governor, stops runs that are not worth going on, tries again (20 times "
-        "at "
-        "most, 3 when the command breaks or its metric is never a number), and remembers what was "
-        "learned. In the command {batch_size}, {learning_rate}, {epochs} and "
+        "at most, 3 when the command breaks or its metric is never a number), and remembers what "
+        "was learned. Once a run has told its steps, other batch sizes are surveyed before they "
+        "are tried: the command runs for some seconds at the largest limit and gets a SIGTERM; "
+        "WATTGOV_SURVEY=1 tells it so. In the command {batch_size}, {learning_rate}, {epochs} and "
         "{run} are replaced; WATTGOV_BATCH_SIZE and so on say the same.",
     .options = options,
     .count = sizeof options / sizeof options[0],
@@ -212,14 +217,21 @@ static void load_profile(struct session *session, struct wg_train_request *reque
     request->cached_count = count;
 }
 
+static double cost_per_step(const struct wg_objective *objective,
+                            const struct wg_train_point *point)
+{
+    return wg__objective_cost_per_s(objective, point->power_w) / point->throughput;
+}
+
 /* Costs of an epoch, from the profile and how many steps an epoch has. */
 static void tell_costs(struct session *session, struct wg_objective objective)
 {
     const struct wg_train_result *result = &session->result;
     const struct wg_train_stage *stage = &result->stages[0];
     const struct wg_train_point *best = NULL, *top = NULL;
+    const double steps = result->steps_per_epoch;
     objective.max_power_w = result->max_power_w;
-    if (stage->best >= stage->settings.count || !(result->epochs >= 1) || !(result->steps > 0))
+    if (stage->best >= stage->settings.count || !(steps > 0))
         return;
     for (size_t i = 0; i < stage->point_count; i++) {
         const struct wg_train_point *point = &stage->points[i];
@@ -230,13 +242,31 @@ static void tell_costs(struct session *session, struct wg_objective objective)
     }
     if (best == NULL || top == NULL)
         return;
-    const double steps = result->steps / result->epochs;
-    const double best_j =
-        steps * wg__objective_cost_per_s(&objective, best->power_w) / best->throughput;
-    const double top_j =
-        steps * wg__objective_cost_per_s(&objective, top->power_w) / top->throughput;
+    const double best_j = steps * cost_per_step(&objective, best);
+    const double top_j = steps * cost_per_step(&objective, top);
     if (isfinite(best_j + top_j) && best_j > 0 && top_j > 0)
         wg__job_watch_profile(session->watch, &(struct wg_job_costs){best_j, top_j, best_j});
+}
+
+/* The same of a survey, which has measured one setting and no epoch. Epochs that it did; 0: it came
+ * to nothing. */
+static double tell_survey(struct session *session, struct wg_objective objective)
+{
+    const struct wg_train_result *result = &session->result;
+    const struct wg_train_point *point = &result->stages[0].points[0];
+    const double steps = session->attempt->steps_per_epoch;
+    objective.max_power_w = result->max_power_w;
+    const double epoch_j =
+        result->stages[0].point_count > 0 ? steps * cost_per_step(&objective, point) : (double)NAN;
+    const bool has_steps =
+        result->source == WG_TRAIN_SOURCE_TOLD || result->source == WG_TRAIN_SOURCE_PRINTED;
+    if (!has_steps || !isfinite(epoch_j) || !(epoch_j > 0)) {
+        if (result->passed_signal == 0)
+            say("the survey came to nothing: the command has told no steady steps in its time");
+        return 0;
+    }
+    wg__job_watch_profile(session->watch, &(struct wg_job_costs){epoch_j, epoch_j, epoch_j});
+    return fmin(result->steps / steps, session->attempt->order->job.max_epochs);
 }
 
 static void save_profile(struct session *session)
@@ -260,10 +290,10 @@ static void announce(const struct session *session)
     const struct wg_store_run *run = &session->attempt->order->run;
     if (!session->args->train.quiet)
         (void)fprintf(stderr,
-                      "wattgov job run: run %lld, recurrence %llu, attempt %u: batch size "
+                      "wattgov job run: %s %lld, recurrence %llu, attempt %u: batch size "
                       "%u\n",
-                      (long long)run->id, (unsigned long long)run->recurrence, run->attempt,
-                      run->batch_size);
+                      run->is_survey ? "survey" : "run", (long long)run->id,
+                      (unsigned long long)run->recurrence, run->attempt, run->batch_size);
 }
 
 /* What became of an attempt, once its command has ended. */
@@ -274,17 +304,26 @@ static void take_result(struct session *session, const struct wg_objective *obje
     const struct wg_train_stage *stage = &result->stages[0];
     const bool is_measured = isfinite(result->total.energy_j) && result->total.energy_j > 0;
     const bool has_best = result->is_governed && stage->best < stage->settings.count;
+    const bool is_survey = session->attempt->order->run.is_survey;
+    const bool has_steps = result->steps_per_epoch > 0 && result->source != WG_TRAIN_SOURCE_PERIOD;
+    double epochs = 0;
     if (!result->was_stopped)
         flush_progress(session);
     if (!is_measured)
         say("the energy of this run is not known: nothing can be learned from it");
-    tell_costs(session, *objective);
-    save_profile(session);
+    if (is_survey) {
+        epochs = tell_survey(session, *objective);
+    } else {
+        tell_costs(session, *objective);
+        save_profile(session);
+    }
     *out = (struct wg_job_result){
         .how = result->passed_signal != 0 || !is_measured ? WG_JOB_INTERRUPTED : WG_JOB_ENDED,
         .exit_status = result->was_stopped ? 0 : result->child.status,
         .energy_j = is_measured ? result->total.energy_j : 0,
         .time_s = result->time_s,
+        .epochs = epochs,
+        .steps_per_epoch = has_steps ? result->steps_per_epoch : 0,
         .setting = has_best ? stage->settings.setting[stage->best] : (double)NAN};
 }
 
@@ -321,7 +360,10 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
         code = wg__train_args_take(&args->train, &request, err);
     if (code != WG_OK)
         return code;
-    load_profile(session, &request);
+    if (attempt->order->run.is_survey)
+        request.survey_s = attempt->most_s;
+    else
+        load_profile(session, &request);
     code = wg__train_run(&request, &session->result, err);
     if (code == WG_OK)
         take_result(session, &request.objective, out);
@@ -353,6 +395,7 @@ static void write_json(const struct session *session, const struct wg_job_run_su
     wg__json_member_bool(&json, "reached", summary->reached);
     wg__json_member_bool(&json, "interrupted", summary->is_interrupted);
     wg__json_member_uint(&json, "attempts", summary->attempts);
+    wg__json_member_uint(&json, "surveys", summary->surveys);
     wg__json_member_uint(&json, "batch_size", summary->batch_size);
     wg__json_member_double(&json, "energy_j", summary->energy_j);
     wg__json_member_double(&json, "time_s", summary->time_s);
@@ -363,18 +406,22 @@ static void write_json(const struct session *session, const struct wg_job_run_su
 
 static int tell_end(const struct session *session, const struct wg_job_run_summary *summary)
 {
-    char energy[WG_QUANTITY_TEXT_SIZE];
+    char energy[WG_QUANTITY_TEXT_SIZE], surveys[32] = "";
     struct wg_buffer out;
     struct wg_error err;
     int status = summary->reached ? WG_EXIT_OK : WG_EXIT_FAILED;
     wg__joules_text(energy, summary->energy_j);
+    if (summary->surveys > 0)
+        (void)snprintf(surveys, sizeof surveys, " and %u survey%s", summary->surveys,
+                       summary->surveys == 1 ? "" : "s");
     if (!session->args->train.quiet)
-        (void)fprintf(stderr, "wattgov job run: %s after %u attempt%s: %s, %.1f s, batch size %u\n",
+        (void)fprintf(stderr,
+                      "wattgov job run: %s after %u attempt%s%s: %s, %.1f s, batch size %u\n",
                       summary->reached          ? "the target was reached"
                       : summary->is_interrupted ? "interrupted, and the run given back"
                                                 : "given up",
-                      summary->attempts, summary->attempts == 1 ? "" : "s", energy, summary->time_s,
-                      summary->batch_size);
+                      summary->attempts, summary->attempts == 1 ? "" : "s", surveys, energy,
+                      summary->time_s, summary->batch_size);
     if (!session->args->json)
         return status;
     wg__buffer_init(&out);
@@ -408,6 +455,7 @@ static int train(struct session *session)
                                                      .max_power_w = largest_power_w(session),
                                                      .host = host,
                                                      .pid = getpid(),
+                                                     .may_survey = !session->args->no_surveys,
                                                      .lease_s = lease_s},
                                          .words = session->args->command.words,
                                          .run = run_attempt,

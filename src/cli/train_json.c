@@ -110,6 +110,7 @@ void wg__train_json(const struct wg_train_report *report, struct wg_buffer *out)
     wg__json_member_uint(&json, "ranks", result->ranks);
     wg__json_member_double(&json, "steps", result->steps);
     wg__json_member_double(&json, "epochs", result->epochs);
+    wg__json_member_double(&json, "steps_per_epoch", result->steps_per_epoch);
     wg__json_member_double(&json, "metric", result->metric);
     wg__json_member_double(&json, "batch_size", result->batch_size);
     wg__json_member_double(&json, "max_power_w", result->max_power_w);

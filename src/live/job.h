@@ -63,7 +63,22 @@ enum wg_code wg__job_epoch(struct wg_store *store, const char *name, int64_t id,
                            double metric, double now_s, enum wg_job_answer *out,
                            struct wg_error *err);
 
-/* What an epoch of the run's batch size costs, once its power limits were profiled. Told once. */
+/* What is known for a survey by looking at a run's first steps: their rate and power tell what an
+ * epoch costs once it is known how many an epoch has, and that follows from earlier runs. */
+struct wg_job_survey_plan {
+    double samples_per_epoch; /* steps x batch size; NAN: no survey can be made now */
+    double most_s;            /* a longer one costs more than it is worth */
+};
+
+/* No survey can be made before a run on as many GPUs has told its steps, while two batch sizes
+ * disagree on the samples of an epoch (its steps then do not follow from the batch size), and once
+ * WG_JOB_SURVEYS_BROKEN of them have come to nothing. */
+enum { WG_JOB_SURVEYS_BROKEN = 2 };
+enum wg_code wg__job_survey_plan(struct wg_store *store, const char *name, unsigned gpu_count,
+                                 struct wg_job_survey_plan *out, struct wg_error *err);
+
+/* What an epoch of the run's batch size costs, once its power limits were profiled; of a survey, by
+ * the steps that it did, all three at the largest limit. Told once. */
 struct wg_job_costs {
     double epoch_j, epoch_max_limit_j, first_epoch_j;
 };
@@ -79,8 +94,9 @@ struct wg_job_report {
     enum wg_run_state state; /* REACHED, STOPPED, FAILED, CRASHED or RETURNED */
     double epochs;           /* whole ones, except of a survey */
     double energy_j, time_s;
-    double metric;  /* NAN: as told last */
-    double setting; /* NAN: not known */
+    double metric;          /* NAN: as told last */
+    double setting;         /* NAN: not known */
+    double steps_per_epoch; /* 0: not known */
     double now_s;
 };
 

@@ -108,8 +108,11 @@ static void apply_end(struct wg_job_policy *policy, struct wg_job_gpu *gpu, size
 {
     const bool has_cost = run->epochs > 0 && run->cost_j > 0;
     if (run->is_survey) {
+        /* Told by its steps it is exact; else its start counts as training. */
+        const double epoch_j =
+            run->has_profile ? run->epoch_cost_max_limit_j : run->cost_j / run->epochs;
         if (run->state == WG_RUN_REACHED && has_cost && policy->ops->tell_survey != NULL)
-            policy->ops->tell_survey(gpu->policy, arm, run->cost_j / run->epochs, run->cost_j);
+            policy->ops->tell_survey(gpu->policy, arm, epoch_j, run->cost_j);
         return;
     }
     if (run->state != WG_RUN_REACHED && run->state != WG_RUN_STOPPED &&
@@ -149,9 +152,10 @@ static void apply(struct wg_job_policy *policy, struct wg_job_gpu *gpu, size_t a
                                         .ticket = run->ticket});
         break;
     case WG_FACT_PROFILED:
-        tell_profile(policy, gpu, arm,
-                     &(struct wg_batch_profile){run->epoch_cost_j, run->epoch_cost_max_limit_j,
-                                                run->first_epoch_cost_j});
+        if (!run->is_survey) /* told when it ends */
+            tell_profile(policy, gpu, arm,
+                         &(struct wg_batch_profile){run->epoch_cost_j, run->epoch_cost_max_limit_j,
+                                                    run->first_epoch_cost_j});
         break;
     case WG_FACT_EPOCH:
         policy->may_continue =

@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "optimize/batch_size.h"
 
-enum { CRASHES_DEFAULT = 2, REPORT_TRIES = 3, VARIABLES = 5, NUMBER_MAX = 32 };
+enum { CRASHES_DEFAULT = 2, REPORT_TRIES = 3, VARIABLES = 6, NUMBER_MAX = 32 };
 
 struct wg_job_watch {
     struct wg_store *store;
@@ -97,8 +97,6 @@ enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoc
 void wg__job_watch_profile(struct wg_job_watch *watch, const struct wg_job_costs *costs)
 {
     struct wg_error err;
-    if (watch->run.is_survey)
-        return;
     note_trouble(
         watch,
         wg__job_profile(watch->store, watch->name, watch->run.id, costs, now_s(watch->opts), &err),
@@ -179,8 +177,8 @@ static char *variable(struct wg_arena *arena, const char *name, const char *valu
 
 /* The command and its environment for this run. */
 static enum wg_code prepare(struct wg_arena *arena, const struct wg_job_run_opts *opts,
-                            const struct wg_job_order *order, struct wg_job_attempt *out,
-                            struct wg_error *err)
+                            const struct wg_job_order *order, const struct wg_job_survey_plan *plan,
+                            struct wg_job_attempt *out, struct wg_error *err)
 {
     struct values values = {0};
     size_t count = 0;
@@ -199,6 +197,8 @@ static enum wg_code prepare(struct wg_arena *arena, const struct wg_job_run_opts
         variables[used++] = variable(arena, "WATTGOV_BATCH_SIZE", values.batch_size);
         variables[used++] = variable(arena, "WATTGOV_EPOCHS", values.epochs);
         variables[used++] = variable(arena, "WATTGOV_RUN", values.run);
+        if (order->run.is_survey)
+            variables[used++] = variable(arena, "WATTGOV_SURVEY", "1");
         if (values.learning_rate[0] != '\0')
             variables[used++] = variable(arena, "WATTGOV_LEARNING_RATE", values.learning_rate);
         for (size_t i = 0; i < used && is_whole; i++)
@@ -206,7 +206,12 @@ static enum wg_code prepare(struct wg_arena *arena, const struct wg_job_run_opts
     }
     if (!is_whole)
         return wg__fail(err, WG_ENOMEM, "job '%s': out of memory", order->job.name);
-    *out = (struct wg_job_attempt){.order = order, .words = words, .variables = variables};
+    *out =
+        (struct wg_job_attempt){.order = order,
+                                .steps_per_epoch = plan->samples_per_epoch / order->run.batch_size,
+                                .most_s = plan->most_s,
+                                .words = words,
+                                .variables = variables};
     return WG_OK;
 }
 
@@ -246,6 +251,7 @@ static enum wg_code report(const struct wg_job_watch *watch, const struct wg_job
                                        .time_s = result->time_s,
                                        .metric = watch->metric,
                                        .setting = result->setting,
+                                       .steps_per_epoch = result->steps_per_epoch,
                                        .now_s = now_s(watch->opts)};
     enum wg_code code = WG_OK;
     for (unsigned i = 0; i < REPORT_TRIES; i++) {
@@ -282,11 +288,10 @@ struct verdict {
 };
 
 /* One attempt: opened, run and reported. `out` says what became of it. */
-static enum wg_code attempt_once(struct wg_store *store, const char *name,
-                                 const struct wg_job_run_opts *opts,
-                                 const struct wg_job_request *request,
-                                 struct wg_job_run_summary *summary, struct verdict *out,
-                                 struct wg_error *err)
+static enum wg_code
+attempt_once(struct wg_store *store, const char *name, const struct wg_job_run_opts *opts,
+             const struct wg_job_request *request, const struct wg_job_survey_plan *plan,
+             struct wg_job_run_summary *summary, struct verdict *out, struct wg_error *err)
 {
     struct wg_job_order order;
     struct wg_job_attempt attempt;
@@ -305,7 +310,7 @@ static enum wg_code attempt_once(struct wg_store *store, const char *name,
                                  .next_beat_s = request->now_s + order.run.lease_s / 4,
                                  .metric = NAN};
     wg__arena_init(&arena);
-    code = prepare(&arena, opts, &order, &attempt, err);
+    code = prepare(&arena, opts, &order, plan, &attempt, err);
     if (code == WG_OK)
         code = opts->run(opts->context, &attempt, &watch, &result, err);
     wg__arena_fini(&arena);
@@ -376,18 +381,35 @@ static enum wg_code check_words(struct wg_store *store, const char *name, char *
     return WG_OK;
 }
 
+/* Whether the next attempt may be a survey, and what it needs to know. */
+static enum wg_code plan_survey(struct wg_store *store, const char *name,
+                                struct wg_job_request *request, struct wg_job_survey_plan *out,
+                                struct wg_error *err)
+{
+    if (!request->may_survey)
+        return WG_OK;
+    const enum wg_code code = wg__job_survey_plan(store, name, request->gpu_count, out, err);
+    request->may_survey = code == WG_OK && !isnan(out->samples_per_epoch);
+    return code;
+}
+
 enum wg_code wg__job_run(struct wg_store *store, const char *name,
                          const struct wg_job_run_opts *opts, struct wg_job_run_summary *out,
                          struct wg_error *err)
 {
     struct wg_job_request request = opts->request;
     struct streak streak = {0};
+    bool has_broken_survey = false;
     *out = (struct wg_job_run_summary){0};
     enum wg_code code = check_words(store, name, opts->words, err);
     while (code == WG_OK) {
         struct verdict last;
+        struct wg_job_survey_plan plan = {.samples_per_epoch = NAN};
+        request.may_survey = opts->request.may_survey && !has_broken_survey;
+        code = plan_survey(store, name, &request, &plan, err);
         request.now_s = now_s(opts);
-        code = attempt_once(store, name, opts, &request, out, &last, err);
+        if (code == WG_OK)
+            code = attempt_once(store, name, opts, &request, &plan, out, &last, err);
         if (code != WG_OK)
             return code;
         out->reached = last.state == WG_RUN_REACHED && !last.is_survey;
@@ -397,7 +419,7 @@ enum wg_code wg__job_run(struct wg_store *store, const char *name,
         if (!last.is_survey)
             code = check_streak(name, opts, &last, out, &streak, err);
         else if (last.state == WG_RUN_CRASHED)
-            request.may_survey = false; /* this command cannot be looked at for some seconds */
+            has_broken_survey = true; /* this command cannot be looked at for some seconds */
         /* Given up: the job's next recurrence is another day's. */
         if (out->attempts >= WG_ATTEMPTS_MAX)
             return code;

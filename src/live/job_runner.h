@@ -27,6 +27,8 @@
 /* What to run. Valid during the call. */
 struct wg_job_attempt {
     const struct wg_job_order *order; /* is a survey when order->run.is_survey */
+    double steps_per_epoch;           /* of a survey: expected at its batch size */
+    double most_s;                    /* likewise: it is to end then, whatever it has seen */
     char *const *words;               /* the command, placeholders replaced; ended by NULL */
     const char *const *variables;     /* "WATTGOV_BATCH_SIZE=32", ...; ended by NULL */
 };
@@ -38,7 +40,7 @@ struct wg_job_watch;
  * Anything but WG_JOB_CONTINUE: end the command now. */
 enum wg_job_answer wg__job_watch_epoch(struct wg_job_watch *watch, unsigned epoch,
                                        const double *metric);
-/* The power limits were profiled. */
+/* The power limits were profiled; a survey: the steps were. */
 void wg__job_watch_profile(struct wg_job_watch *watch, const struct wg_job_costs *costs);
 /* To be called some times a minute: keeps the lease. */
 void wg__job_watch_tick(struct wg_job_watch *watch);
@@ -48,7 +50,8 @@ struct wg_job_result {
     int exit_status;                               /* of the command; 0 when we have ended it */
     double epochs; /* a survey's: broken; of a run what the watch was told counts */
     double energy_j, time_s;
-    double setting; /* of the power knob at the end; NAN: none */
+    double setting;         /* of the power knob at the end; NAN: none */
+    double steps_per_epoch; /* of a run; 0: not known */
 };
 
 /* Runs one attempt. An error means that the command could not be run at all (WG_ENOENT: there is no
@@ -60,7 +63,8 @@ typedef enum wg_code wg_job_run_fn(void *context, const struct wg_job_attempt *a
 enum { WG_JOB_DIVERGED_MAX = 3 };
 
 struct wg_job_run_opts {
-    struct wg_job_request request; /* `now_s` is set for each call */
+    struct wg_job_request request; /* `now_s` is set for each call; `may_survey`: when the job's
+                                      earlier runs tell enough (wg__job_survey_plan) */
     char *const *words;            /* the command with placeholders: {batch_size}, {learning_rate},
                                       {epochs} (the most), {run}; ended by NULL */
     unsigned crashes;              /* so many in a row are tried again; 0: 2 */

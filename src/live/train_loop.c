@@ -70,6 +70,22 @@ static void take_step(struct wg_train_run *run, const struct wg_progress_event *
     wg__train_tick(run, t_s, true);
 }
 
+/* A job that was resumed tells neither its first epoch nor the steps before it: what counts is from
+ * epoch to epoch. */
+static void take_epoch(struct wg_train_run *run, double epoch)
+{
+    run->result->epochs = epoch;
+    if (isnan(run->steps))
+        return;
+    if (isnan(run->first_epoch)) {
+        run->first_epoch = epoch == 1 ? 0 : epoch;
+        run->first_epoch_steps = epoch == 1 ? 0 : run->steps;
+    }
+    if (epoch > run->first_epoch)
+        run->result->steps_per_epoch =
+            (run->steps - run->first_epoch_steps) / (epoch - run->first_epoch);
+}
+
 void wg__train_take_event(const struct wg_progress_event *event, void *context)
 {
     struct wg_train_run *run = context;
@@ -80,7 +96,7 @@ void wg__train_take_event(const struct wg_progress_event *event, void *context)
         take_step(run, event);
         break;
     case WG_PROGRESS_EPOCH:
-        run->result->epochs = event->value;
+        take_epoch(run, event->value);
         break;
     case WG_PROGRESS_METRIC:
         run->result->metric = event->value;
@@ -211,6 +227,8 @@ static void check_guard(struct wg_train_run *run)
 
 static void stop_job(struct wg_train_run *run, double now_s)
 {
+    const double survey_s = run->request->survey_s;
+    run->wants_stop |= survey_s > 0 && (phase_of(run) == WG_TRAIN_HOLD || now_s >= survey_s);
     if (!run->wants_stop)
         return;
     run->result->was_stopped = true;

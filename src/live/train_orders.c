@@ -294,8 +294,7 @@ static void note_choice(struct wg_train_run *run)
 
 void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end)
 {
-    struct wg_train_tick tick = {
-        .t_s = t_s, .steps = run->steps, .is_step_end = is_step_end};
+    struct wg_train_tick tick = {.t_s = t_s, .steps = run->steps, .is_step_end = is_step_end};
     read_gpus(run, &tick);
     if (run->governor == NULL)
         return;

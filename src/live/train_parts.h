@@ -39,12 +39,15 @@ struct wg_train_run {
     struct wg_train_open_window open;
 
     uint64_t start_ns;
-    double steps;         /* NAN: none known */
-    double step_s;        /* when the newest ended */
-    double counted_steps; /* of these, attributed to a setting */
-    double power_w;       /* newest, all GPUs; NAN */
-    double clock_hz;      /* newest, their mean; NAN */
-    double sample_s;      /* when the newest of their samples was taken */
+    double steps;             /* NAN: none known */
+    double step_s;            /* when the newest ended */
+    double counted_steps;     /* of these, attributed to a setting */
+    double first_epoch;       /* the first that was told; 0: it was 1, so they count from the start;
+                                 NAN: none yet */
+    double first_epoch_steps; /* done then */
+    double power_w;           /* newest, all GPUs; NAN */
+    double clock_hz;          /* newest, their mean; NAN */
+    double sample_s;          /* when the newest of their samples was taken */
     double stage_begin_s;
     double next_tick_s, next_look_s, next_moment_s, moment_every_s;
     bool is_foreign;

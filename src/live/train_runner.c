@@ -125,8 +125,8 @@ static enum wg_code prepare_control(struct wg_train_run *run, struct wg_error *e
     }
     struct wg_error why;
     enum wg_code code = find_settings(run, &why);
-    if (code == WG_OK && request->observe) {
-        note_why_not(run, "--observe");
+    if (code == WG_OK && (request->observe || request->survey_s > 0)) {
+        note_why_not(run, request->observe ? "--observe" : "a survey");
         run->result->stage_count = 1;
         return WG_OK;
     }
@@ -265,8 +265,12 @@ static void run_close(struct wg_train_run *run, struct wg_train_signal *signal)
 enum wg_code wg__train_run(const struct wg_train_request *request, struct wg_train_result *out,
                            struct wg_error *err)
 {
-    *out = (struct wg_train_result){
-        .steps = NAN, .epochs = NAN, .metric = NAN, .batch_size = NAN, .total.energy_j = NAN};
+    *out = (struct wg_train_result){.steps = NAN,
+                                    .epochs = NAN,
+                                    .metric = NAN,
+                                    .steps_per_epoch = NAN,
+                                    .batch_size = NAN,
+                                    .total.energy_j = NAN};
     for (size_t i = 0; i < WG_TRAIN_STAGES_MAX; i++)
         out->stages[i].search_s = NAN;
     if (request->gpu_count > WG_TRAIN_GPUS_MAX)
@@ -279,6 +283,7 @@ enum wg_code wg__train_run(const struct wg_train_request *request, struct wg_tra
                                .steps = NAN,
                                .step_s = NAN,
                                .counted_steps = NAN,
+                               .first_epoch = NAN,
                                .power_w = NAN,
                                .moment_every_s = 0.2,
                                .stop_s = NAN};

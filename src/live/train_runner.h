@@ -63,6 +63,8 @@ struct wg_train_request {
     struct wg_objective objective; /* max_power_w is found out */
     double warmup_s, measure_s;    /* 0: seen by itself */
     bool observe;                  /* set nothing */
+    double survey_s;               /* above 0: set nothing, end the command once its present setting
+                                      was measured, and after this time in any case */
     char *const *words;
     const char *const *environment; /* "NAME=VALUE", ended by NULL, beside ours; NULL: none */
     const char *holder;             /* for the journal: "wattgov train: python train.py" */
@@ -100,7 +102,7 @@ struct wg_train_moment {
 
 struct wg_train_result {
     struct wg_child child;
-    bool was_stopped;                /* by `event` */
+    bool was_stopped;                /* by `event`, or as a survey */
     int passed_signal;               /* the first that we got and passed on; 0: none */
     bool is_governed;                /* settings were made */
     char why_not[WG_TRAIN_WHY_SIZE]; /* !is_governed: why */
@@ -112,6 +114,7 @@ struct wg_train_result {
     double confidence; /* of PERIOD; else 1, 0 of NONE */
     unsigned ranks;
     double steps, epochs, metric; /* NAN: unknown */
+    double steps_per_epoch;       /* as counted from epoch to epoch; NAN: no epoch was told */
     double batch_size;            /* NAN: not told */
     size_t stage_count;
     struct wg_train_stage stages[WG_TRAIN_STAGES_MAX];

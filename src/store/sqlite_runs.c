@@ -97,6 +97,7 @@ static void read_run(sqlite3_stmt *row, struct wg_store_run *out)
     out->time_s = wg__sqlite_double(row, 26);
     out->cost_j = wg__sqlite_double(row, 27);
     out->setting = wg__sqlite_double(row, 28);
+    out->steps_per_epoch = wg__sqlite_double(row, 29);
 }
 
 enum wg_code wg__sqlite_run_get(struct wg_store *base, int64_t job, int64_t id,
@@ -231,9 +232,9 @@ enum wg_code wg__sqlite_run_end(struct wg_store *base, const struct wg_store_run
 {
     static const struct change change = {WG_RUN_OPEN, WG_SQL_RUN_END, WG_FACT_ENDED,
                                          "cannot end the run"};
-    return change_run(as_sqlite(base), run->id, &change, err, "idddddddi", (int64_t)run->state,
+    return change_run(as_sqlite(base), run->id, &change, err, "iddddddddi", (int64_t)run->state,
                       run->ended_s, run->epochs, run->energy_j, run->time_s, run->cost_j,
-                      run->setting, run->metric, run->id);
+                      run->setting, run->metric, run->steps_per_epoch, run->id);
 }
 
 enum wg_code wg__sqlite_run_take_back(struct wg_store *base, int64_t id, double now_s,

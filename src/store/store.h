@@ -106,7 +106,8 @@ struct wg_store_run {
     double ended_s;
     double epochs; /* a survey's may be broken */
     double energy_j, time_s, cost_j;
-    double setting; /* of the power knob that it ended with */
+    double setting;         /* of the power knob that it ended with */
+    double steps_per_epoch; /* as its command told them */
 };
 
 enum wg_fact_kind {

@@ -121,6 +121,44 @@ class Recurrences(Case):
             order = json.loads(self.job("next", objective, "--gpu-name", self.gpu_of(objective), "--json").stdout)
             self.assertEqual((order["needs_profile"], order["power_limit_w"]), (not is_kept, 250 if is_kept else None))
 
+    def test_a_survey_sees_what_an_epoch_of_another_batch_size_costs(self):
+        self.job("create", "squad", "--batch-sizes", "32,56", "--default", "32", "--target", "f1>=84", "--max-epochs", "6",
+                 "--objective", "energy")
+        command = ("run", "squad", "--profile", "warmup=50ms,measure=150ms", "--json", "--", tool("wattgov-vload"), "squad",
+                   "--gpu", "V100", "--batch-size", "{batch_size}", "--time-scale", "1000", "--samples-per-epoch", "5120",
+                   "--print-every", "10000")
+        surveys = []
+        for _ in range(6):  # until a batch size that was surveyed is run
+            report = self.job(*command).stdout
+            surveys.append(json.loads(report[report.index('{"schema"'):])["surveys"])
+            facts = [json.loads(line) for line in self.job("export", "squad").stdout.splitlines()[1:]]
+            starts = {fact["run"]: fact for fact in facts if fact["kind"] == "started"}
+            costs = {True: {}, False: {}}
+            for fact in facts:
+                if fact["kind"] == "profiled":
+                    start = starts[fact["run"]]
+                    costs[start["is_survey"]][start["batch_size"]] = fact["epoch_cost_max_limit_j"]
+            both = set(costs[True]) & set(costs[False])
+            if both:
+                break
+        self.assertEqual(surveys[0], 0)  # nothing was known of an epoch's steps
+        self.assertGreater(sum(surveys), 0)
+        for batch_size in both:
+            self.assertAlmostEqual(costs[True][batch_size], costs[False][batch_size], delta=0.1 * costs[False][batch_size])
+        ends = {fact["run"]: fact for fact in facts if fact["kind"] == "ended"}
+        for run, start in starts.items():
+            if start["is_survey"]:
+                self.assertEqual(ends[run]["state"], "reached")
+                self.assertLess(ends[run]["epochs"], 1)
+        self.assertTrue(both, facts)
+
+    def test_no_surveys_are_made_when_they_are_not_wanted(self):
+        self.job("create", "squad", "--batch-sizes", "32,56", "--default", "32", "--target", "f1>=84", "--max-epochs", "6")
+        for _ in range(3):
+            self.job("run", "squad", "--no-surveys", "--", tool("wattgov-vload"), "squad", "--gpu", "V100", "--batch-size",
+                     "{batch_size}", "--time-scale", "100000", "--samples-per-epoch", "1280", "--print-every", "10000")
+        self.assertNotIn('"is_survey":true', self.job("export", "squad").stdout)
+
     def gpu_of(self, name):
         return json.loads(self.job("show", name, "--json").stdout)["gpus"][0]["gpu_model"]
 

@@ -123,6 +123,14 @@ class Governing(Case):
         self.assertEqual((report["progress"], report["steps"], report["epochs"]), ("told", 4, 1))
         self.assertIsNone(report["metric"])
 
+    def test_the_steps_of_an_epoch_are_counted_in_a_resumed_job_too(self):
+        for first, steps in ((1, (100, 200)), (6, (31, 131))):  # the second goes on within its fifth epoch
+            script = "".join(f'echo "step {step}" >> "$WATTGOV_PROGRESS"; echo "epoch {first + n}" >> "$WATTGOV_PROGRESS"; '
+                             for n, step in enumerate(steps))
+            report = json.loads(self.train("--json", "--", "bash", "-c", script).stdout)
+            self.assertEqual((report["steps"], report["epochs"]), (steps[-1], first + 1))
+            self.assertEqual(report["steps_per_epoch"], 100)
+
     def test_observing_sets_nothing(self):
         process = self.train_in_background("--observe", *QUICK, "--json", "--", tool("wattgov-vload"), *JOB,
                                            "--epochs", "1")

@@ -62,6 +62,14 @@ class Vload(Case):
         # Of a V100 at work; by the clock, a thousand times as much passed.
         self.assertTrue(100 < got["energy_j"] / got["time_s"] < 260, done.stdout)
 
+    def test_an_epoch_of_so_many_samples_has_steps_by_its_batch_size(self):
+        _, environment = self.start("--machine", "v100")
+        for batch_size, steps in ((32, 4), (56, 3)):  # of 128 samples: the last step is filled up
+            done = self.vload(environment, "--gpu", "V100", "--batch-size", batch_size, "--epochs", 1, "--time-scale", 1000000,
+                              "--samples-per-epoch", 128, job="squad")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(len(lines_of(done.stdout, "step")), steps)
+
     def test_the_power_shows_the_period_of_the_steps(self):
         _, environment = self.start("--machine", "v100")
         process = self.background(environment, "wattgov-vload", "cifar100", "--gpu", "V100", "--batch-size", 1024,

@@ -135,6 +135,100 @@ static void refuses_more_open_runs_than_a_policy_can_hold(void **state)
     job_stage_close(&stage);
 }
 
+/* A run of its own recurrence, ended with the steps that an epoch had. */
+static void end_with_steps(struct job_stage *stage, uint32_t batch_size, unsigned gpu_count,
+                           double steps)
+{
+    struct wg_error err = {0};
+    struct wg_store *store = stage->store;
+    struct wg_store_run run = {.job = stage->job.id,
+                               .recurrence = 0,
+                               .batch_size = batch_size,
+                               .gpu_model = "A40",
+                               .gpu_count = gpu_count,
+                               .max_power_w = NAN,
+                               .metric = NAN};
+    if (store->ops->run_add(store, &run, &err) != WG_OK)
+        fail_msg("%s", err.text);
+    run.state = WG_RUN_REACHED;
+    run.time_s = 100;
+    run.steps_per_epoch = steps;
+    if (store->ops->run_end(store, &run, &err) != WG_OK)
+        fail_msg("%s", err.text);
+}
+
+static double samples_of(struct job_stage *stage, unsigned gpu_count)
+{
+    struct wg_job_survey_plan plan;
+    struct wg_error err = {0};
+    if (wg__job_survey_plan(stage->store, "job", gpu_count, &plan, &err) != WG_OK)
+        fail_msg("%s", err.text);
+    if (!isnan(plan.samples_per_epoch))
+        assert_true(plan.most_s == 25);
+    return plan.samples_per_epoch;
+}
+
+static void a_survey_needs_an_epoch_whose_steps_follow_from_the_batch_size(void **state)
+{
+    (void)state;
+    struct job_stage stage;
+    job_stage_open(&stage, "fixed");
+    assert_true(isnan(samples_of(&stage, 1)));
+    end_with_steps(&stage, 16, 1, NAN);
+    assert_true(isnan(samples_of(&stage, 1)));
+    end_with_steps(&stage, 16, 1, 100);
+    assert_true(samples_of(&stage, 1) == 1600);
+    assert_true(isnan(samples_of(&stage, 2))); /* its batches may be shared out otherwise */
+    end_with_steps(&stage, 16, 1, NAN);
+    assert_true(samples_of(&stage, 1) == 1600);
+    end_with_steps(&stage, 32, 1, 51); /* the last step is not full */
+    assert_true(samples_of(&stage, 1) == 51 * 32);
+    end_with_steps(&stage, 64, 1, 51); /* as many steps, whatever the batch size */
+    assert_true(isnan(samples_of(&stage, 1)));
+    end_with_steps(&stage, 32, 1, 102); /* mended since */
+    assert_true(samples_of(&stage, 1) == 102 * 32);
+    job_stage_close(&stage);
+}
+
+/* What the policy expects of the batch size that was surveyed: at 30 J an epoch. */
+static double believed_after_survey(bool by_steps)
+{
+    struct job_stage stage;
+    struct wg_error err = {0};
+    struct wg_job_order order;
+    struct wg_job_policy *decider = NULL;
+    struct wg_job_gpu *gpu = NULL;
+    struct wg_batch_belief belief = {0};
+    job_stage_open(&stage, "wattgov");
+    const int64_t first = job_stage_next(&stage).run.id;
+    (void)job_stage_end(&stage, first, WG_RUN_REACHED, 4, 100);
+    struct wg_job_request request = job_stage_request(&stage);
+    request.may_survey = true;
+    assert_int_equal(wg__job_next(stage.store, "job", &request, &order, &err), WG_OK);
+    assert_true(order.run.is_survey);
+    /* It paid 60 J, half of them before its first step. */
+    const struct wg_job_costs costs = {30, 30, 30};
+    if (by_steps)
+        assert_int_equal(
+            wg__job_profile(stage.store, "job", order.run.id, &costs, stage.now_s, &err), WG_OK);
+    (void)job_stage_end(&stage, order.run.id, WG_RUN_REACHED, by_steps ? 1 : 2, 60);
+    assert_int_equal(wg__job_policy_open(&decider, stage.store, &order.job, false, &err), WG_OK);
+    assert_int_equal(wg__job_policy_of(decider, "A40", 1, &gpu, &err), WG_OK);
+    assert_true(
+        decider->ops->believe(gpu->policy, wg__job_arm(&order.job, order.run.batch_size), &belief));
+    wg__job_policy_free(decider);
+    job_stage_close(&stage);
+    return belief.cost_j;
+}
+
+static void a_survey_by_its_steps_leaves_the_start_of_the_command_out(void **state)
+{
+    (void)state;
+    const double by_steps = believed_after_survey(true);
+    assert_true(by_steps > 0);
+    check_close(by_steps, believed_after_survey(false), 1e-9 * by_steps);
+}
+
 static void a_survey_is_followed_by_the_run_of_its_recurrence(void **state)
 {
     (void)state;
@@ -370,6 +464,8 @@ int main(void)
         cmocka_unit_test(stops_a_run_that_costs_far_more_than_the_best),
         cmocka_unit_test(gives_a_recurrence_up_after_so_many_attempts),
         cmocka_unit_test(refuses_more_open_runs_than_a_policy_can_hold),
+        cmocka_unit_test(a_survey_needs_an_epoch_whose_steps_follow_from_the_batch_size),
+        cmocka_unit_test(a_survey_by_its_steps_leaves_the_start_of_the_command_out),
         cmocka_unit_test(a_survey_is_followed_by_the_run_of_its_recurrence),
         cmocka_unit_test(names_the_power_limit_that_the_profile_found_best),
         cmocka_unit_test(a_batch_size_without_a_profile_begins_at_its_nearest_ones_best_limit),

@@ -23,8 +23,9 @@ struct play {
         IS_SLOW
     } kind;
     unsigned calls, surveys;
+    double survey_steps; /* an epoch's, as the last survey was told */
     char word[64], variable[64], said[512];
-    bool can_survey;
+    bool can_survey, tells_steps;
 };
 
 static double play_now_s(void *context)
@@ -72,9 +73,15 @@ static enum wg_code run(void *context, const struct wg_job_attempt *attempt,
     *out = (struct wg_job_result){.energy_j = 100, .time_s = 10, .setting = 200};
     if (attempt->order->run.is_survey) {
         play->surveys++;
+        play->survey_steps = attempt->steps_per_epoch * attempt->order->run.batch_size;
+        assert_true(attempt->most_s == 2.5); /* a quarter of a run */
+        assert_string_equal(attempt->variables[3], "WATTGOV_SURVEY=1");
         out->epochs = play->can_survey ? 0.2 : 0;
+        if (play->can_survey)
+            wg__job_watch_profile(watch, &(struct wg_job_costs){25, 25, 25});
         return WG_OK;
     }
+    out->steps_per_epoch = play->tells_steps ? 1600.0 / attempt->order->run.batch_size : 0;
     switch (play->kind) {
     case REACHES:
     case IS_SLOW:
@@ -317,15 +324,41 @@ static void surveys_come_before_the_run_unless_the_command_cannot(void **state)
     struct play *play = *state;
     struct wg_job_run_summary summary;
     struct wg_error err;
+    play->tells_steps = true;
     assert_int_equal(play_it(play, REACHES, true, &summary, &err), WG_OK);
     play->can_survey = true;
     assert_int_equal(play_it(play, REACHES, true, &summary, &err), WG_OK);
     assert_true(summary.reached && summary.surveys >= 1);
+    assert_true(play->survey_steps == 1600);
     assert_int_equal(summary.recurrence, 1);
-    play->can_survey = false;
-    assert_int_equal(play_it(play, REACHES, true, &summary, &err), WG_OK);
-    assert_true(summary.reached && summary.surveys <= 1);
-    assert_int_equal(summary.recurrence, 2);
+}
+
+static void surveys_that_come_to_nothing_are_not_made_for_ever(void **state)
+{
+    struct play *play = *state;
+    struct wg_job_run_summary summary;
+    struct wg_error err;
+    unsigned surveys = 0;
+    play->tells_steps = true;
+    for (unsigned recurrence = 0; recurrence < 6; recurrence++) {
+        assert_int_equal(play_it(play, REACHES, true, &summary, &err), WG_OK);
+        assert_true(summary.reached && summary.surveys <= 1);
+        assert_int_equal(summary.recurrence, recurrence);
+        surveys += summary.surveys;
+    }
+    assert_int_equal(surveys, WG_JOB_SURVEYS_BROKEN);
+}
+
+static void without_steps_there_are_no_surveys(void **state)
+{
+    struct play *play = *state;
+    struct wg_job_run_summary summary;
+    struct wg_error err;
+    play->can_survey = true;
+    for (unsigned recurrence = 0; recurrence < 6; recurrence++) {
+        assert_int_equal(play_it(play, REACHES, true, &summary, &err), WG_OK);
+        assert_true(summary.reached && summary.surveys == 0);
+    }
 }
 
 static void a_learning_rate_that_nobody_told_is_an_error(void **state)
@@ -375,6 +408,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(heartbeats_keep_a_slow_run, setup, teardown),
         cmocka_unit_test_setup_teardown(surveys_come_before_the_run_unless_the_command_cannot,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(surveys_that_come_to_nothing_are_not_made_for_ever, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(without_steps_there_are_no_surveys, setup, teardown),
         cmocka_unit_test(a_learning_rate_that_nobody_told_is_an_error),
     };
     return run_tests(tests);
