@@ -6,6 +6,10 @@
  * returns when the log is on the disk. Writers take the lock at once (BEGIN IMMEDIATE); a
  * transaction that began as a reader could find at its first write that it must start over.
  *
+ * Who closes last moves the log into the file, so that the file alone is the whole store, but leaves
+ * the log, empty, and its index: each command is a process, and to make them anew would cost it two
+ * more waits for the disk.
+ *
  * Threads: one at a time.
  */
 #include "store/sqlite.h"
@@ -257,7 +261,7 @@ static const struct wg_store_ops sqlite_ops = {
 static int set_mode(struct wg_sqlite *store)
 {
     static const char pragmas[] = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                                  "PRAGMA journal_mode = WAL";
+                                  "PRAGMA journal_size_limit = 0; PRAGMA journal_mode = WAL";
     const uint64_t from_ns = wg__clock_ns();
     for (;;) {
         const int status = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
@@ -271,7 +275,9 @@ static int set_mode(struct wg_sqlite *store)
 
 static int set_up(struct wg_sqlite *store, const struct wg_store_opts *opts)
 {
+    int keeps_log = 1; /* SQLite writes here */
     (void)sqlite3_extended_result_codes(store->db, 1);
+    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keeps_log);
     int status = sqlite3_busy_timeout(store->db, (int)fmin(store->patience_s * 1e3, 1e9));
     if (status == SQLITE_OK)
         status = set_mode(store);

@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +76,39 @@ static void brings_the_first_schema_to_the_present_one(void **state)
     store = open_at(path, 0); /* once more: nothing is left to do */
     assert_int_equal(suite_read_facts(store, job.id, 0).count, 2);
     wg__store_close(store);
+    scratch_close(&scratch);
+}
+
+static void a_copy_of_the_file_alone_is_whole_once_nobody_has_it_open(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char path[512], log[520], copy[512];
+    scratch_open(&scratch);
+    (void)snprintf(path, sizeof path, "%s", scratch_path(&scratch, "jobs.db"));
+    (void)snprintf(log, sizeof log, "%s-wal", path);
+    (void)snprintf(copy, sizeof copy, "%s", scratch_path(&scratch, "copy.db"));
+    for (uint64_t n = 0; n < 3; n++) {
+        struct wg_store *store = open_at(path, 0);
+        struct wg_store_job job;
+        if (n == 0)
+            job = suite_add_job(store, "job");
+        else
+            STORE_OK(store->ops->job_get(store, "job", &job, err));
+        (void)suite_add_run(store, &job, n);
+        wg__store_close(store);
+        struct stat left;
+        assert_int_equal(stat(log, &left), 0); /* it waits for the next process */
+        assert_int_equal(left.st_size, 0);
+        size_t length = 0;
+        char *bytes = scratch_read(path, &length);
+        scratch_write(copy, bytes, length);
+        free(bytes);
+        struct wg_store *other = open_at(copy, 0);
+        STORE_OK(other->ops->job_get(other, "job", &job, err));
+        assert_int_equal(suite_read_facts(other, job.id, 0).count, n + 1);
+        wg__store_close(other);
+    }
     scratch_close(&scratch);
 }
 
@@ -214,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(brings_the_first_schema_to_the_present_one),
+        cmocka_unit_test(a_copy_of_the_file_alone_is_whole_once_nobody_has_it_open),
         cmocka_unit_test(refuses_a_newer_schema_and_other_files),
         cmocka_unit_test(a_full_disk_loses_nothing_and_can_be_mended),
         cmocka_unit_test(killing_a_writer_at_any_statement_loses_nothing),
