@@ -4,6 +4,8 @@
  */
 #include "live/job_runner.h"
 
+#include <limits.h>
+
 #include "support/job_stage.h"
 
 /* A pretended command. */
@@ -139,6 +141,30 @@ static enum wg_code play_it(struct play *play, int kind, bool may_survey,
                                    .say = play_say};
     opts.request.may_survey = may_survey;
     return wg__job_run(play->stage.store, "job", &opts, summary, err);
+}
+
+/* A store whose transactions fail from call `from` on, `count` times: locked, or a full disk. */
+struct trouble {
+    const struct wg_store_ops *real;
+    struct wg_store_ops broken;
+    unsigned calls, from, count;
+};
+static struct trouble trouble;
+
+static enum wg_code fail_to_begin(struct wg_store *store, bool writes, struct wg_error *err)
+{
+    const unsigned call = trouble.calls++;
+    if (call >= trouble.from && call - trouble.from < trouble.count)
+        return wg__fail(err, WG_EBUSY, "store 'x': others keep it locked");
+    return trouble.real->begin(store, writes, err);
+}
+
+static void break_store(struct wg_store *store, unsigned from, unsigned count)
+{
+    trouble =
+        (struct trouble){.real = store->ops, .broken = *store->ops, .from = from, .count = count};
+    trouble.broken.begin = fail_to_begin;
+    store->ops = &trouble.broken;
 }
 
 struct states {
@@ -310,6 +336,39 @@ static void ctrl_c_gives_the_run_back(void **state)
     assert_int_equal(job_stage_next(&play->stage).run.recurrence, 0);
 }
 
+static void a_store_that_fails_for_a_while_ends_no_run(void **state)
+{
+    struct play *play = *state;
+    struct wg_job_run_summary summary;
+    struct wg_error err;
+    break_store(play->stage.store, 3, 4); /* next, profile, one epoch; then most of the others */
+    assert_int_equal(play_it(play, REACHES, false, &summary, &err), WG_OK);
+    play->stage.store->ops = trouble.real;
+    assert_true(trouble.calls > 7);
+    assert_true(summary.reached);
+    assert_string_equal(play->said, "store 'x': others keep it locked");
+    const struct states states = states_of(play);
+    assert_int_equal(states.count, 1);
+    assert_int_equal(states.last.state, WG_RUN_REACHED);
+    assert_true(states.last.epochs == 5 && states.last.energy_j == 100);
+}
+
+static void what_a_store_would_not_take_can_be_reported_by_hand(void **state)
+{
+    struct play *play = *state;
+    struct wg_job_run_summary summary;
+    struct wg_error err;
+    break_store(play->stage.store, 3, UINT_MAX);
+    assert_int_equal(play_it(play, REACHES, false, &summary, &err), WG_EBUSY);
+    play->stage.store->ops = trouble.real;
+    assert_string_equal(play->said,
+                        "when the store works again: wattgov job report job 1 --reached "
+                        "--epochs 5 --energy 100 --time 10");
+    assert_int_equal(states_of(play).last.state, WG_RUN_OPEN);
+    (void)job_stage_end(&play->stage, 1, WG_RUN_REACHED, 5, 100);
+    assert_int_equal(states_of(play).last.state, WG_RUN_REACHED);
+}
+
 static void heartbeats_keep_a_slow_run(void **state)
 {
     struct play *play = *state;
@@ -405,6 +464,10 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_command_is_no_observation, setup, teardown),
         cmocka_unit_test_setup_teardown(ctrl_c_gives_the_run_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_store_that_fails_for_a_while_ends_no_run, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_a_store_would_not_take_can_be_reported_by_hand, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(heartbeats_keep_a_slow_run, setup, teardown),
         cmocka_unit_test_setup_teardown(surveys_come_before_the_run_unless_the_command_cannot,
                                         setup, teardown),
