@@ -3,7 +3,7 @@
  * What does a constant of the wattgov policy do? Replays a trace with other values; prints JSON.
  *
  *     policy_constants [NAME=VALUE]... [--seeds N] [--seed S] [--recurrences N] [--trace DIR]
- *                      [--jobs FILE] [--target JOB=T]... [--each]
+ *                      [--jobs FILE] [--target JOB=T]... [--survey-share X] [--each]
  *
  * NAME is one of optimize/governor_constants.h. The rules are those that `wattgov simulate
  * training` has without options. One line says, after 10, 20, 50 and 100 recurrences, how far the
@@ -62,6 +62,7 @@ struct args {
     uint64_t seeds;
     uint64_t seed;
     uint64_t recurrences;
+    double survey_share;              /* of the time of a default run; 0: the usual seconds */
     const char *targets[TARGETS_MAX]; /* JOB=T */
     size_t target_count;
     bool wants_each;
@@ -124,6 +125,8 @@ static bool set_option(struct args *args, const char *name, const char *value)
         is_good = wg__parse_uint64(value, &args->seed);
     } else if (strcmp(name, "--recurrences") == 0) {
         is_good = parse_count(value, &args->recurrences) && args->recurrences >= points[0];
+    } else if (strcmp(name, "--survey-share") == 0) {
+        is_good = wg__parse_double(value, &args->survey_share) && args->survey_share >= 0;
     } else if (strcmp(name, "--target") == 0) {
         is_good = args->target_count < TARGETS_MAX;
         if (is_good)
@@ -216,9 +219,9 @@ static double *excess_of(const struct measured *measured, size_t point, size_t c
 
 /* One case under all seeds. */
 static enum wg_code replay_case(const struct wg_study_scene *scene,
-                                const struct wg_study_request *request, size_t case_index,
-                                struct wg_training_record *record, struct measured *out,
-                                struct wg_error *err)
+                                const struct wg_study_request *request, double survey_share,
+                                size_t case_index, struct wg_training_record *record,
+                                struct measured *out, struct wg_error *err)
 {
     const struct wg_training_case *present = scene->present;
     const struct wg_training_costs *costs = &scene->costs;
@@ -226,6 +229,9 @@ static enum wg_code replay_case(const struct wg_study_scene *scene,
     const double oracle_j =
         wg__training_expected(present, costs, eta, costs->oracle_arm, costs->oracle_limit).cost_j;
     const double default_j = wg__training_default(present, costs, eta).cost_j;
+    struct wg_training_rules rules = request->rules;
+    if (survey_share > 0)
+        rules.survey_s = survey_share * wg__training_default(present, costs, eta).time_s;
     const struct wg_training_setup setup = {
         .training_case = present,
         .ops = &wg__batch_policy_wattgov,
@@ -233,8 +239,8 @@ static enum wg_code replay_case(const struct wg_study_scene *scene,
         .search = WG_POWER_SEARCH_FEW_PROBES,
     };
     for (size_t seed = 0; seed < out->seeds; seed++) {
-        const enum wg_code code = wg__training_replay(
-            &setup, &request->rules, request->first_seed + seed, scene->rng_key, record, err);
+        const enum wg_code code = wg__training_replay(&setup, &rules, request->first_seed + seed,
+                                                      scene->rng_key, record, err);
         if (code != WG_OK)
             return code;
         double paid_j = 0;
@@ -252,8 +258,8 @@ static enum wg_code replay_case(const struct wg_study_scene *scene,
 }
 
 static enum wg_code replay_all(const struct wg_study_scenes *scenes,
-                               const struct wg_study_request *request, struct measured *out,
-                               struct wg_error *err)
+                               const struct wg_study_request *request, double survey_share,
+                               struct measured *out, struct wg_error *err)
 {
     const size_t recurrences = request->rules.recurrences;
     double *costs = wg__alloc_zeroed(recurrences, 3 * sizeof *costs);
@@ -267,7 +273,7 @@ static enum wg_code replay_all(const struct wg_study_scenes *scenes,
                                         .arm = choices,
                                         .limit = choices + recurrences};
     for (size_t c = 0; c < scenes->count && code == WG_OK; c++)
-        code = replay_case(&scenes->items[c], request, c, &record, out, err);
+        code = replay_case(&scenes->items[c], request, survey_share, c, &record, out, err);
     wg__free(costs);
     wg__free(choices);
     return code;
@@ -296,7 +302,7 @@ static enum wg_code measure(const struct args *args, const struct wg_training_tr
     if (code == WG_OK)
         code = init_measured(out, &scenes, args, err);
     if (code == WG_OK)
-        code = replay_all(&scenes, &request, out, err);
+        code = replay_all(&scenes, &request, args->survey_share, out, err);
     wg__study_scenes_fini(&scenes);
     return code;
 }

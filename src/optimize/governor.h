@@ -77,7 +77,9 @@ struct wg_governor {
     double survey_paid_j; /* what the latest survey cost; 0: none yet */
     double first_run_j;   /* what the first success cost */
     bool has_survey_plan;
-    uint64_t survey_plan; /* bit i: arm i is still to be surveyed */
+    uint64_t survey_plan;   /* bit i: arm i is still to be surveyed */
+    uint64_t surveys_asked; /* bit i: a survey of arm i was asked for, whatever became of it */
+    double surveys_j;       /* what all of them cost */
 
     /* What follows from it; recomputed when `version` moves on. */
     struct wg_epochs_model model;

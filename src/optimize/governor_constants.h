@@ -55,9 +55,10 @@
     X(curve_optimism, 0.8, "after allowing the learning curve so many standard deviations")        \
                                                                                                    \
     /* Costs (governor_costs.c). */                                                                \
-    X(survey_share, 0.08, "of the first run's cost, to spend on surveys")                          \
+    X(survey_share, 0.08, "of the first run's cost, to spend on surveys at once")                  \
+    X(late_survey_share, 0.2, "of all that was spent, to spend on surveys in time")                \
     X(slope_below, 0.4, "ln cost per octave below the smallest known batch size")                  \
-    X(transfer_reach, 2, "arms within this factor of the best are surveyed on a new GPU")          \
+    X(transfer_reach, 2, "arms within this factor of the best are worth a late survey")            \
                                                                                                    \
     /* Change (policy_wattgov.c). */                                                               \
     X(drift_allowance, 0.75, "of the CUSUM, in standard deviations")                               \

@@ -127,19 +127,20 @@ void wg__governor_update_costs(struct wg_governor *governor)
             governor->cost[i].epoch_j = interpolate(governor, is_known_arm, i);
 }
 
-/* The unsurveyed arm that fills the widest gap between surveyed ones; gaps below the default count
- * half, since it is rarely the small batches that pay. */
-static size_t widest_gap(const struct wg_governor *governor, uint64_t taken)
+/* The arm that fills the widest gap between known ones, itself neither known nor left out;
+ * SIZE_MAX: none. Gaps below the default count half, since it is rarely the small batches that pay.
+ */
+static size_t widest_gap(const struct wg_governor *governor, uint64_t known, uint64_t left_out)
 {
     const double *x = governor->model.x;
     size_t best = SIZE_MAX;
     double best_width = 0;
     for (size_t i = 0; i < governor->job.arm_count; i++) {
-        if (taken >> i & 1)
+        if ((known | left_out) >> i & 1)
             continue;
         double nearest = INFINITY;
         for (size_t j = 0; j < governor->job.arm_count; j++)
-            if (taken >> j & 1)
+            if (known >> j & 1)
                 nearest = fmin(nearest, fabs(x[i] - x[j]));
         const double width = x[i] < 0 ? 0.5 * nearest : nearest;
         if (width > best_width) {
@@ -176,7 +177,7 @@ static uint64_t plan_of_start(const struct wg_governor *governor, uint64_t known
     const size_t wanted[] = {arms - 1, default_arm + 1, default_arm > 0 ? default_arm - 1 : arms};
     size_t count = 1; /* the first survey has been done */
     for (size_t i = 0; count < allowed; i++) {
-        const size_t arm = i < 3 ? wanted[i] : widest_gap(governor, known | plan);
+        const size_t arm = i < 3 ? wanted[i] : widest_gap(governor, known | plan, 0);
         if (arm == SIZE_MAX)
             break;
         if (arm >= arms || ((known | plan) >> arm & 1))
@@ -187,13 +188,38 @@ static uint64_t plan_of_start(const struct wg_governor *governor, uint64_t known
     return plan;
 }
 
-/* Which arms to survey, once the first survey has shown what one costs. */
-static void plan_surveys(struct wg_governor *governor)
+static uint64_t known_arms(const struct wg_governor *governor)
 {
     uint64_t known = 0;
     for (size_t i = 0; i < governor->job.arm_count; i++)
         if (is_known(&governor->cost[i]))
             known |= UINT64_C(1) << i;
+    return known;
+}
+
+/* Where a survey costs a good part of a run (a command that takes minutes to start), the plan of
+ * the start has left arms out. As runs go by, some more become affordable: of the arms that may be
+ * within reach of the best by what is expected of them, the one in the widest gap. */
+static bool late_survey(const struct wg_governor *governor, uint64_t known, size_t *arm_out)
+{
+    const struct wg_governor_constants *c = &wg__governor_constants;
+    double least_j = INFINITY;
+    if (governor->surveys_j + governor->survey_paid_j > c->late_survey_share * governor->spent_j)
+        return false;
+    for (size_t i = 0; i < governor->job.arm_count; i++)
+        least_j = fmin(least_j, governor->expected_j[i]);
+    uint64_t left_out = governor->surveys_asked;
+    for (size_t i = 0; i < governor->job.arm_count; i++)
+        if (governor->expected_j[i] > c->transfer_reach * least_j)
+            left_out |= UINT64_C(1) << i;
+    *arm_out = widest_gap(governor, known, left_out);
+    return *arm_out != SIZE_MAX;
+}
+
+/* Which arms to survey, once the first survey has shown what one costs. */
+static void plan_surveys(struct wg_governor *governor)
+{
+    const uint64_t known = known_arms(governor);
     governor->survey_plan = governor->first_run_j > 0 ? plan_of_start(governor, known)
                                                       : plan_of_transfer(governor, known);
     governor->has_survey_plan = true;
@@ -221,7 +247,7 @@ bool wg__governor_next_survey(struct wg_governor *governor, size_t *arm_out)
             *arm_out = i;
             return true;
         }
-    return false;
+    return late_survey(governor, known_arms(governor), arm_out);
 }
 
 double wg__governor_premium_j(const struct wg_governor *governor, size_t arm)

@@ -243,10 +243,9 @@ static void ask_blind(struct wg_governor *governor, const struct wg_batch_reques
     start(governor, request, arm, arm == governor->job.default_arm, out);
 }
 
-static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *request,
-                struct wg_rng *rng, struct wg_batch_step *out)
+static void choose_step(struct wg_governor *governor, const struct wg_batch_request *request,
+                        struct wg_rng *rng, struct wg_batch_step *out)
 {
-    struct wg_governor *governor = as_governor(policy);
     wg__governor_refresh(governor);
     if (governor->success_count == 0) {
         ask_blind(governor, request, out);
@@ -264,6 +263,20 @@ static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *r
     start(governor, request, arm, is_retry, out);
 }
 
+static void note_survey(struct wg_governor *governor, const struct wg_batch_step *step)
+{
+    if (step->kind == WG_STEP_SURVEY)
+        governor->surveys_asked |= UINT64_C(1) << step->arm;
+}
+
+static void ask(struct wg_batch_policy *policy, const struct wg_batch_request *request,
+                struct wg_rng *rng, struct wg_batch_step *out)
+{
+    struct wg_governor *governor = as_governor(policy);
+    choose_step(governor, request, rng, out);
+    note_survey(governor, out);
+}
+
 /* What `ask` changes: the plan of the surveys, and the run that takes off. */
 static void resume(struct wg_batch_policy *policy, const struct wg_batch_request *request,
                    const struct wg_batch_step *step)
@@ -276,6 +289,7 @@ static void resume(struct wg_batch_policy *policy, const struct wg_batch_request
             wg__governor_refresh(governor);
         (void)wg__governor_next_survey(governor, &surveyed);
     }
+    note_survey(governor, step);
     if (step->kind != WG_STEP_RUN)
         return;
     if (governor->next_ticket < step->ticket)
@@ -329,6 +343,7 @@ static void tell_survey(struct wg_batch_policy *policy, size_t arm, double epoch
     governor->cost[arm].is_surveyed = true;
     governor->cost[arm].surveyed_j = epoch_cost_max_limit_j;
     governor->survey_paid_j = paid_j;
+    governor->surveys_j += paid_j;
     governor->spent_j += paid_j;
     governor->version++;
 }

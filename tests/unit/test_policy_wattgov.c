@@ -114,7 +114,7 @@ static void every_arm_is_surveyed_before_its_first_run(void **state)
 }
 
 /* When the second run starts, the plan has been bought: within the share of the first run's cost,
- * or two surveys, and perhaps one for the arm that was chosen. */
+ * or two surveys; then what may be spent in time; and perhaps one for the arm that was chosen. */
 static void surveys_stay_within_their_budget(void **state)
 {
     (void)state;
@@ -126,12 +126,45 @@ static void surveys_stay_within_their_budget(void **state)
         const double first_run_j = recur(&stage);
         check_close_abs(stage.surveys_j, 0, 0, 0);
         (void)ask_for(&stage, stage.driver.next);
-        const double budget_j = c->survey_share * first_run_j;
-        assert_true(stage.surveys_j <= fmax(2 * survey_j, budget_j) + survey_j);
-        if (6 * survey_j <= budget_j)
+        const double at_once_j = c->survey_share * first_run_j;
+        const double in_time_j = c->late_survey_share * (first_run_j + stage.surveys_j);
+        assert_true(stage.surveys_j <= fmax(2 * survey_j, fmax(at_once_j, in_time_j)) + survey_j);
+        if (6 * survey_j <= at_once_j)
             check_close(stage.surveys_j, 6 * survey_j, 1e-12);
         close_stage(&stage);
     }
+}
+
+/* Surveys that cost a good part of a run come one by one as the runs go by, each arm once, and only
+ * where what is expected lies within reach of the best. */
+static void dear_surveys_are_made_in_time(void **state)
+{
+    (void)state;
+    struct toy_world world = make_stick();
+    struct stage stage = open_stage(&world, 3);
+    const double first_run_j = recur(&stage);
+    stage.world.survey_j = 0.15 * first_run_j;
+    size_t known_at_first = 0, known = 0;
+    for (unsigned n = 0; n < 40; n++) {
+        (void)recur(&stage);
+        assert_true(stage.surveys_j <=
+                    c->late_survey_share * stage.governor->spent_j + 3 * stage.world.survey_j);
+        known = 0;
+        for (size_t i = 0; i < 7; i++) {
+            known += stage.governor->cost[i].is_surveyed || stage.governor->cost[i].is_profiled;
+            assert_true(stage.surveys[i] <= 1);
+        }
+        if (n == 0)
+            known_at_first = known;
+    }
+    assert_true(known_at_first < 5);
+    wg__governor_refresh(stage.governor);
+    for (size_t i = 0; i < 7; i++)
+        assert_true(stage.governor->cost[i].is_surveyed || stage.governor->cost[i].is_profiled ||
+                    stage.governor->expected_j[i] >
+                        c->transfer_reach * stage.governor->incumbent_j);
+    assert_true(known > known_at_first);
+    close_stage(&stage);
 }
 
 /* Before any result: the default, then arms one octave up and down, then two, each once, then the
@@ -560,6 +593,7 @@ int main(void)
         cmocka_unit_test(a_failed_run_is_followed_by_a_proven_arm_without_a_bound),
         cmocka_unit_test(every_arm_is_surveyed_before_its_first_run),
         cmocka_unit_test(surveys_stay_within_their_budget),
+        cmocka_unit_test(dear_surveys_are_made_in_time),
         cmocka_unit_test(the_first_runs_in_flight_look_around_the_default),
         cmocka_unit_test(results_are_matched_by_ticket),
         cmocka_unit_test(unknown_tickets_are_ignored),
