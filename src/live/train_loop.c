@@ -22,8 +22,10 @@ static const double signal_tick_s = 0.02; /* while the power is watched for a pe
 static const double look_s = 2;
 static const double patience_s = 10; /* without a step, before the power is asked */
 static const double refusal_s = 45;  /* after which it is said that there is no period */
-static const double copy_s = 10; /* for the last lines of a command, when their reader is slow */
-static const double kill_s = 30; /* from SIGTERM to SIGKILL of a job that is to stop */
+static const double copy_s = 10;   /* for the last lines of a command, when their reader is slow */
+static const double stall_s = 0.5; /* longer without a look at the progress: we were stopped */
+static const double catch_up_s = 0.3; /* for what has piled up meanwhile */
+static const double kill_s = 30;      /* from SIGTERM to SIGKILL of a job that is to stop */
 
 double wg__train_now_s(const struct wg_train_run *run)
 {
@@ -56,6 +58,14 @@ static void forget_signal(struct wg_train_run *run)
         run->result->stages[run->stage].steps_at[i] = 0;
 }
 
+/* Steps of before the newest order are done under the setting of before; and of those that have
+ * piled up while we did not run, the moments may be those of the reading. They count, but nothing
+ * is measured by them. */
+static bool is_backlog(const struct wg_train_run *run, double t_s)
+{
+    return t_s < run->order_s || wg__train_now_s(run) < run->behind_until_s;
+}
+
 static void take_step(struct wg_train_run *run, const struct wg_progress_event *event)
 {
     const double t_s = ((double)event->t_ns - (double)run->start_ns) / 1e9;
@@ -67,6 +77,11 @@ static void take_step(struct wg_train_run *run, const struct wg_progress_event *
     if (isnan(run->counted_steps))
         run->counted_steps = run->steps;
     begin_stage(run);
+    if (is_backlog(run, t_s)) {
+        run->open.begin_steps = run->steps;
+        run->open.begin_step_s = t_s;
+        return;
+    }
     wg__train_tick(run, t_s, true);
 }
 
@@ -290,6 +305,17 @@ static void wait(const struct wg_train_run *run, int signal_fd, struct pollfd po
         polled[0].revents = polled[1].revents = polled[2].revents = 0;
 }
 
+/* A governor that was stopped itself (SIGSTOP, a frozen group, a host that stalls, a driver that
+ * hangs) finds a heap of steps. */
+static void check_stall(struct wg_train_run *run)
+{
+    const double now_s = wg__train_now_s(run);
+    if (now_s - run->seen_s < stall_s)
+        return;
+    run->behind_until_s = now_s + catch_up_s;
+    run->open.has_stall = true;
+}
+
 /* The command has ended, and its last lines are on their way: to a reader who may be slow, and who
  * may never come back. */
 static void copy_rest(struct wg_train_run *run)
@@ -307,13 +333,16 @@ void wg__train_loop(struct wg_train_run *run)
 {
     const int signal_fd = signalfd(-1, &run->request->signals->waited, SFD_CLOEXEC | SFD_NONBLOCK);
     wg__child_check(&run->result->child);
+    run->seen_s = wg__train_now_s(run);
     while (!run->result->child.has_ended) {
         struct pollfd polled[3];
         wait(run, signal_fd, polled);
+        check_stall(run);
         if (polled[0].revents != 0 || signal_fd < 0)
             take_signals(run);
         if (polled[1].revents != 0)
             (void)wg__progress_pump(run->progress);
+        run->seen_s = wg__train_now_s(run);
         if (polled[2].revents != 0)
             check_guard(run);
         pass_time(run);

@@ -154,10 +154,14 @@ static void set(struct wg_train_run *run, size_t setting)
         if (wg__control_set(run->control, run->request->gpus[g], settings->knob,
                             settings->value[setting][g], NULL, &err) == WG_OK)
             continue;
-        wg__train_say(run, "%s", err.text);
         wg__train_governor_refuse(run->governor, setting);
+        if (!run->has_set && (err.code == WG_EPERM || err.code == WG_EUNSUPPORTED))
+            run->refused = err; /* that will be so for the others */
+        else
+            wg__train_say(run, "%s", err.text);
         return;
     }
+    run->has_set = true;
     run->setting = setting;
     if (run->signal != NULL)
         wg__train_signal_change(run->signal, wg__train_now_s(run));
@@ -208,7 +212,8 @@ static void end(struct wg_train_run *run)
             measurement.energy_j = result.energy_j;
             measurement.energy_error_j = result.energy_error_j;
             measurement.time_s = result.time_s;
-            measurement.is_gap = (result.flags & gaps) != 0 || run->is_foreign;
+            measurement.is_gap =
+                (result.flags & gaps) != 0 || run->is_foreign || run->open.has_stall;
             measurement.is_throttled = (result.flags & WG_WINDOW_EXTERNALLY_CAPPED) != 0;
             count_steps(run, &measurement);
         }
@@ -227,9 +232,11 @@ static void obey(struct wg_train_run *run, const struct wg_train_order *order)
         break;
     case WG_TRAIN_SET:
         set(run, order->setting);
+        run->order_s = wg__train_now_s(run);
         break;
     case WG_TRAIN_BEGIN:
         begin(run);
+        run->order_s = wg__train_now_s(run);
         break;
     case WG_TRAIN_END:
         end(run);
@@ -292,6 +299,18 @@ static void note_choice(struct wg_train_run *run)
         wg__train_say(run, "%s", err.text);
 }
 
+/* The driver takes no setting, though nothing had said so before the first: begins anew as an
+ * observer, at the setting that stands. */
+static void begin_observing(struct wg_train_run *run)
+{
+    struct wg_error err;
+    wg__train_stage_end(run);
+    run->stage = 0;
+    wg__train_observe(run, run->refused.text);
+    if (wg__train_stage_begin(run, 0, &err) != WG_OK)
+        wg__train_say(run, "%s", err.text);
+}
+
 void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end)
 {
     struct wg_train_tick tick = {.t_s = t_s, .steps = run->steps, .is_step_end = is_step_end};
@@ -308,5 +327,9 @@ void wg__train_tick(struct wg_train_run *run, double t_s, bool is_step_end)
         note_choice(run);
         if (order.kind == WG_TRAIN_KEEP)
             break;
+        if (run->refused.code != WG_OK && run->control != NULL) {
+            begin_observing(run);
+            break;
+        }
     }
 }

@@ -18,6 +18,7 @@ struct wg_train_open_window {
     double begin_s;
     double begin_steps;
     double begin_step_s; /* when the last step before it had ended */
+    bool has_stall;      /* we did not run for a while */
 };
 
 struct wg_train_run {
@@ -50,8 +51,13 @@ struct wg_train_run {
     double sample_s;          /* when the newest of their samples was taken */
     double stage_begin_s;
     double next_tick_s, next_look_s, next_moment_s, moment_every_s;
+    double order_s;        /* the newest order was done then: earlier steps are none of its */
+    double seen_s;         /* progress was looked for last */
+    double behind_until_s; /* what comes before is a backlog */
     bool is_foreign;
-    bool has_refused; /* no period is to be found: said once */
+    bool has_set;            /* the driver has taken a setting */
+    struct wg_error refused; /* it takes none at all, for this reason; code WG_OK: not known */
+    bool has_refused;        /* no period is to be found: said once */
     bool wants_stop;
     bool is_over;            /* the command has ended: what others still tell is not its progress */
     double stop_s;           /* when SIGTERM was sent; NAN */
@@ -63,6 +69,10 @@ double wg__train_now_s(const struct wg_train_run *run);
 /* One line for the user. */
 void wg__train_say(struct wg_train_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* train_runner.c: nothing may be set after all: gives back what was, says why, and goes on as
+ * --observe would. */
+void wg__train_observe(struct wg_train_run *run, const char *why);
 
 /* train_orders.c: makes the governor of stage `stage`. */
 enum wg_code wg__train_stage_begin(struct wg_train_run *run, size_t stage, struct wg_error *err);

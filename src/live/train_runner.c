@@ -104,6 +104,7 @@ static void report_restore(const struct wg_restore_note *note, void *context)
                       wg_knob_key(note->knob));
 }
 
+/* From here on nothing is set any more. */
 static void give_back(struct wg_train_run *run)
 {
     if (run->control != NULL)
@@ -111,6 +112,15 @@ static void give_back(struct wg_train_run *run)
     wg__control_close(run->control);
     run->control = NULL;
     wg__guard_stop(&run->guard);
+}
+
+void wg__train_observe(struct wg_train_run *run, const char *why)
+{
+    give_back(run);
+    run->result->is_governed = false;
+    run->result->stage_count = 1;
+    note_why_not(run, why);
+    wg__train_say(run, "only observing: %s", why);
 }
 
 /* Gets ready to set, or to only observe. Only a knob that somebody else holds, and a lack of
@@ -136,14 +146,12 @@ static enum wg_code prepare_control(struct wg_train_run *run, struct wg_error *e
         run->result->is_governed = true;
         return WG_OK;
     }
-    give_back(run);
     if (code == WG_EBUSY || code == WG_ENOMEM) {
+        give_back(run);
         *err = why;
         return code;
     }
-    run->result->stage_count = 1;
-    note_why_not(run, why.text);
-    wg__train_say(run, "only observing: %s", why.text);
+    wg__train_observe(run, why.text);
     return WG_OK;
 }
 

@@ -190,6 +190,45 @@ class Governing(Case):
         self.assertIn("there is no GPU", done.stderr)
 
 
+    def test_a_governor_that_was_stopped_measures_nothing_by_what_has_piled_up(self):
+        process = self.train_in_background(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
+                                           tool("wattgov-vload"), *JOB, "--epochs", "2")
+        self.wait_for_limit(lambda limit: limit < 250, "a lower limit")
+        process.send_signal(signal.SIGSTOP)
+        before = self.gpu(self.machine)["energy_j"]
+        wait_for(lambda: self.gpu(self.machine)["energy_j"] > before + 600, "some 4 s of training")
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            stage, = json.load(file)["stages"]
+        self.assertIn(stage["best"], (175, 200), err)
+        for point in stage["profile"]:
+            self.assertGreater(point["measured_s"], 0.4, err)
+            # As measured on the V100, from 100 W to 250 W.
+            self.assertTrue(80 < point["power_w"] < 200 and 8.5 < point["steps_per_s"] < 14, point)
+        self.expect_nothing_left()
+
+    def test_a_driver_that_refuses_every_setting_is_only_observed(self):
+        for code, said in ((4, "no permission"), (3, "not supported")):
+            with self.subTest(code=code):
+                self.fault(self.machine, "error", "--function", "nvmlDeviceSetPowerManagementLimit", "--code", code)
+                done = self.train(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
+                                  tool("wattgov-vload"), *JOB, "--epochs", "1")
+                self.fault(self.machine, "clear")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stderr.count("nvmlDeviceSetPowerManagementLimit"), 1, done.stderr)
+                self.assertRegex(done.stderr, f"only observing: .*{said}")
+                with open(self.path("r.json"), encoding="utf-8") as file:
+                    report = json.load(file)
+                self.assertFalse(report["is_governed"])
+                self.assertIn(said, report["why_not"])
+                stage, = report["stages"]
+                point, = stage["profile"]
+                self.assertAlmostEqual(point["power_w"], 187.7, delta=3)
+                self.expect_nothing_left()
+
+
 class Ends(Case):
     def start_job(self, *options):
         """A job that runs until it is ended, once its limit was lowered."""
