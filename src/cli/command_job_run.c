@@ -414,7 +414,7 @@ static int tell_end(const struct session *session, const struct wg_job_run_summa
     if (summary->surveys > 0)
         (void)snprintf(surveys, sizeof surveys, " and %u survey%s", summary->surveys,
                        summary->surveys == 1 ? "" : "s");
-    if (!session->args->train.quiet)
+    if (!session->args->train.quiet || !summary->reached)
         (void)fprintf(stderr,
                       "wattgov job run: %s after %u attempt%s%s: %s, %.1f s, batch size %u\n",
                       summary->reached          ? "the target was reached"

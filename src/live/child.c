@@ -34,15 +34,25 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+/* The kernel keeps an ignored signal that is blocked, so those must stay out. */
+static void wait_unless_ignored(struct wg_signals *signals, int number)
+{
+    if (!is_ignored(number))
+        (void)sigaddset(&signals->waited, number);
+}
+
 void wg__signals_block(struct wg_signals *signals, bool for_command)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    /* Batch systems warn by any of them before they kill. Not among them: what a fault of our own
+     * raises, and what stops or is ignored by default. */
+    static const int numbers[] = {SIGINT,    SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,  SIGALRM,
+                                  SIGVTALRM, SIGPROF, SIGXCPU, SIGPWR,  SIGIO,   SIGSTKFLT};
     *signals = (struct wg_signals){0};
     (void)sigemptyset(&signals->waited);
-    /* The kernel keeps an ignored signal that is blocked, so those must stay out. */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!is_ignored(numbers[i]))
-            (void)sigaddset(&signals->waited, numbers[i]);
+        wait_unless_ignored(signals, numbers[i]);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        wait_unless_ignored(signals, number);
     if (for_command) {
         (void)sigaddset(&signals->waited, SIGCHLD);
         /* Whoever ignores it has its children reaped by the kernel, and learns nothing of them. */

@@ -15,6 +15,8 @@
 
 enum { CRASHES_DEFAULT = 2, REPORT_TRIES = 3, VARIABLES = 6, NUMBER_MAX = 32 };
 
+static const double watch_patience_s = 0.1; /* with the store, while the command runs */
+
 struct wg_job_watch {
     struct wg_store *store;
     const char *name;
@@ -311,8 +313,12 @@ attempt_once(struct wg_store *store, const char *name, const struct wg_job_run_o
                                  .metric = NAN};
     wg__arena_init(&arena);
     code = prepare(&arena, opts, &order, plan, &attempt, err);
-    if (code == WG_OK)
+    if (code == WG_OK) {
+        /* Whoever waits for a lock meanwhile reads no step and passes no signal on. */
+        store->ops->set_patience(store, watch_patience_s);
         code = opts->run(opts->context, &attempt, &watch, &result, err);
+        store->ops->set_patience(store, 0);
+    }
     wg__arena_fini(&arena);
     if (code != WG_OK) { /* it never ran: nothing is learned */
         (void)report(&watch, &(struct wg_job_result){.setting = NAN}, WG_RUN_RETURNED, &receipt,

@@ -202,10 +202,14 @@ static enum wg_code spawn_job(struct wg_train_run *run, struct wg_child_setup *s
 {
     const struct wg_train_request *request = run->request;
     const char *environment[OWN_ENVIRONMENT + ENVIRONMENT_SIZE + 1] = {0};
-    char progress[PATH_MAX + 32];
+    const char *const path = wg__progress_path(run->progress);
+    char progress[2 * PATH_MAX + 32], folder[PATH_MAX];
     size_t count = 0;
-    (void)snprintf(progress, sizeof progress, "WATTGOV_PROGRESS=%s",
-                   wg__progress_path(run->progress));
+    /* The command may change its folder before it tells anything. */
+    if (path[0] != '/' && getcwd(folder, sizeof folder) != NULL)
+        (void)snprintf(progress, sizeof progress, "WATTGOV_PROGRESS=%s/%s", folder, path);
+    else
+        (void)snprintf(progress, sizeof progress, "WATTGOV_PROGRESS=%s", path);
     environment[count++] = progress;
     if (reads_output && getenv("PYTHONUNBUFFERED") == NULL)
         environment[count++] = "PYTHONUNBUFFERED=1";

@@ -135,6 +135,8 @@ static enum wg_code take_opts(struct wg_train_opts *out, const struct wg_train_o
 enum wg_code wg_train_open(struct wg_train **out, const struct wg_train_opts *opts,
                            struct wg_error *err)
 {
+    if (out == NULL)
+        return wg__fail(err, WG_EINVAL, "wg_train_open: no place for the reporter");
     *out = NULL;
     struct wg_train_opts known;
     const enum wg_code sound = take_opts(&known, opts, err);

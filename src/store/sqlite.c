@@ -6,9 +6,9 @@
  * returns when the log is on the disk. Writers take the lock at once (BEGIN IMMEDIATE); a
  * transaction that began as a reader could find at its first write that it must start over.
  *
- * Who closes last moves the log into the file, so that the file alone is the whole store, but leaves
- * the log, empty, and its index: each command is a process, and to make them anew would cost it two
- * more waits for the disk.
+ * Who closes last moves the log into the file, so that the file alone is the whole store, but
+ * leaves the log, empty, and its index: each command is a process, and to make them anew would cost
+ * it two more waits for the disk.
  *
  * Threads: one at a time.
  */
@@ -49,7 +49,7 @@ static enum wg_code explain(const struct wg_sqlite *store, int status, const cha
         return wg__fail(err, WG_EBUSY,
                         "store '%s': %s: another process has kept it locked for more than %g s; "
                         "nothing was written, try again",
-                        path, did, store->patience_s);
+                        path, did, store->present_patience_s);
     case SQLITE_FULL:
         return wg__fail(err, WG_EIO,
                         "store '%s': %s: the disk is full; nothing was written, free some space "
@@ -211,6 +211,13 @@ static enum wg_code commit(struct wg_store *base, struct wg_error *err)
     return code;
 }
 
+static void set_patience(struct wg_store *base, double patience_s)
+{
+    struct wg_sqlite *store = as_sqlite(base);
+    store->present_patience_s = patience_s > 0 ? patience_s : store->patience_s;
+    (void)sqlite3_busy_timeout(store->db, (int)fmin(store->present_patience_s * 1e3, 1e9));
+}
+
 static void close_store(struct wg_store *base)
 {
     struct wg_sqlite *store = as_sqlite(base);
@@ -229,6 +236,7 @@ static const struct wg_store_ops sqlite_ops = {
     .name = "sqlite",
     .close = close_store,
     .location = location,
+    .set_patience = set_patience,
     .begin = begin,
     .commit = commit,
     .rollback = rollback,
@@ -307,7 +315,7 @@ enum wg_code wg__sqlite_connect(struct wg_sqlite **out, const struct wg_store_op
         return wg__fail(err, WG_ENOMEM, "store '%s': out of memory", opts->path);
     memcpy(store->path, opts->path, length);
     store->base.ops = &sqlite_ops;
-    store->patience_s = opts->patience_s;
+    store->patience_s = store->present_patience_s = opts->patience_s;
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (opts->must_exist ? 0 : SQLITE_OPEN_CREATE);
     int status = sqlite3_open_v2(opts->path, &store->db, flags, NULL);

@@ -114,9 +114,10 @@ struct wg_sqlite {
     struct wg_store base;
     sqlite3 *db;
     sqlite3_stmt *statements[WG_SQL_COUNT];
-    double patience_s;
-    enum wg_code failed; /* what wg__sqlite_fail has returned last */
-    char path[];         /* as it was given */
+    double patience_s;         /* as it was opened with */
+    double present_patience_s; /* of begin */
+    enum wg_code failed;       /* what wg__sqlite_fail has returned last */
+    char path[];               /* as it was given */
 };
 
 /* What SQLite's result `status` means, `did` being what was tried: "cannot read the job". */

@@ -162,6 +162,9 @@ struct wg_store_ops {
     /* Where it lies, for messages. */
     const char *(*location)(const struct wg_store *store);
 
+    /* How long `begin` waits for others, from now on; 0: as it was opened with. */
+    void (*set_patience)(struct wg_store *store, double patience_s);
+
     /* WG_EBUSY: others have kept it locked for longer than the patience. `writes` false: all that
      * is read until the commit is of one moment. */
     enum wg_code (*begin)(struct wg_store *store, bool writes, struct wg_error *err);

@@ -9,6 +9,7 @@ The command needs 6, 4 or 12 epochs at batch sizes 8, 16 and 32, of a few hundre
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -151,6 +152,33 @@ class Recurrences(Case):
                 self.assertEqual(ends[run]["state"], "reached")
                 self.assertLess(ends[run]["epochs"], 1)
         self.assertTrue(both, facts)
+
+    def test_a_locked_store_lengthens_no_run(self):
+        process = subprocess.Popen(self.command("run", "job", "--observe", "--json", "--", "/usr/bin/python3", self.script,
+                                                "slow", "{batch_size}"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env=self.machine)
+        self.stack.callback(process.kill)
+        wait_for(lambda: '"epoch"' in self.job("export", "job").stdout, "an epoch")
+        holder = sqlite3.connect(os.path.join(self.folder, "state/jobs.db"), isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        self.stack.callback(holder.close)
+        said = ""
+        while "locked" not in said:  # the run goes on, some 8 epochs of 0.22 s are still to come
+            said = process.stderr.readline()
+            self.assertTrue(said)
+        trainers = ["pgrep", "-P", str(process.pid), "-x", "python3"]
+        wait_for(lambda: subprocess.run(trainers, stdout=subprocess.PIPE, check=False).returncode != 0, "the command's end")
+        holder.execute("ROLLBACK")
+        out, err = process.communicate(timeout=DEADLINE_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertLess(json.loads(out)["time_s"], 4)  # 9 epochs take 2 s; a wait for the lock took 10 s
+        self.assertEqual(self.ends(), ["reached"])
+
+    def test_giving_up_is_said_also_quietly(self):
+        self.job("create", "vain", "--batch-sizes", "8,16", "--default", "8", "--target", "acc>=0.8", "--max-epochs", "1")
+        script = 'echo "epoch 1" >> "$WATTGOV_PROGRESS"; echo "metric 0.1" >> "$WATTGOV_PROGRESS"; sleep 0.02'
+        done = self.job("run", "vain", "-q", "--observe", "--", "sh", "-c", script, expect=1)
+        self.assertIn("given up after 20 attempts", done.stderr)
 
     def test_no_surveys_are_made_when_they_are_not_wanted(self):
         self.job("create", "squad", "--batch-sizes", "32,56", "--default", "32", "--target", "f1>=84", "--max-epochs", "6")

@@ -128,6 +128,21 @@ class Steps(Progress):
 
 
 class Reporter(Progress):
+    def test_what_cannot_be_told_is_dropped_with_a_warning(self):
+        self.governed("""
+            import warnings
+            calls = [lambda: wattgov.train.metric(None), lambda: wattgov.train.metric([1]), lambda: wattgov.train.metric(0.5, 5),
+                     lambda: wattgov.train.metric(10**400), lambda: wattgov.train.step(1.5), lambda: wattgov.train.step(-1),
+                     lambda: wattgov.train.step("3"), lambda: wattgov.train.batch_size(None)]
+            for call in calls:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    call()
+                assert len(caught) == 1 and "wattgov is not told" in str(caught[0].message), caught
+            wattgov.train.step()
+        """)
+        self.expect_told("step 1")
+
     def test_every_call_is_told(self):
         self.governed("""
             train = wattgov.train

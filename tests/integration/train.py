@@ -229,6 +229,20 @@ class Governing(Case):
                 self.expect_nothing_left()
 
 
+    def test_the_command_may_change_its_folder_before_it_tells_anything(self):
+        os.mkdir(self.path("sub"))
+        script = 'cd sub; echo "step 1" >> "$WATTGOV_PROGRESS"; echo "step 2" >> "$WATTGOV_PROGRESS"'
+        done = self.train("--json", "--progress", "told", "--", "sh", "-c", script, cwd=self.folder)
+        self.assertEqual(json.loads(done.stdout)["steps"], 2, done.stderr)
+
+    def test_a_table_that_nobody_reads_is_no_failure_of_the_command(self):
+        for status in (0, 7):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(self.command("--", "sh", "-c", f"exit {status}"), stderr=full, env=self.machine,
+                                      timeout=DEADLINE_S, check=False)
+            self.assertEqual(done.returncode, status)
+
+
 class Ends(Case):
     def start_job(self, *options):
         """A job that runs until it is ended, once its limit was lowered."""
@@ -242,6 +256,16 @@ class Ends(Case):
         out, err = process.communicate(timeout=DEADLINE_S)
         self.assertEqual(process.returncode, 1, err)  # of vload, which was stopped
         self.assertIn("stopped", out)
+        self.expect_nothing_left()
+
+    def test_what_batch_systems_warn_by_is_passed_on_too(self):
+        for number in (signal.SIGXCPU, signal.SIGALRM, signal.SIGPWR, signal.SIGRTMIN + 3):
+            process = self.train_in_background("--no-cache", "--", "bash", "-c",
+                                               f'trap "exit 9" {int(number)}; echo ready; while :; do sleep 0.02; done')
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            process.send_signal(number)
+            _, err = process.communicate(timeout=DEADLINE_S)
+            self.assertEqual(process.returncode, 9, (number, err))
         self.expect_nothing_left()
 
     def test_a_command_that_is_killed_leaves_nothing(self):

@@ -220,6 +220,7 @@ static void options_of_another_age_are_told_apart(void **state)
     assert_int_equal(wg_train_open(&train, &larger.opts, &err), WG_OK);
     wg_train_close(train);
     larger.future = 1;
+    assert_int_equal(wg_train_open(NULL, NULL, &err), WG_EINVAL);
     assert_int_equal(wg_train_open(&train, &larger.opts, &err), WG_EINVAL);
     assert_null(train);
     larger.opts.size = 1;

@@ -28,6 +28,12 @@ def _close(handle, pid: int) -> None:
         load().wg_train_close(handle)
 
 
+def _word(argument):
+    if argument is None:
+        return ffi.NULL
+    return ffi.new("char[]", to_bytes(argument, "the name of a metric")) if isinstance(argument, str) else argument
+
+
 class Train:
     """A reporter of progress. `wattgov.train` is the one of this process; another is for a run of its own.
 
@@ -79,13 +85,12 @@ class Train:
         """One more step is done, or `count`. Work on the GPU that still runs need not be waited for."""
         if self._step is None:
             return
+        if count != 1:
+            self._call("wg_train_steps", count)
+            return
         with self._lock:
-            if self._step is None:
-                return
-            if count == 1:
+            if self._step is not None:
                 self._step(self._handle)
-            else:
-                load().wg_train_steps(self._handle, count)
 
     def epoch(self) -> None:
         """One more epoch is done."""
@@ -93,20 +98,26 @@ class Train:
 
     def metric(self, value: float, name: str | None = None) -> None:
         """The value of the target metric: a number, or what has an `item()` (a tensor of one element)."""
-        if self._step is not None:
-            text = ffi.NULL if name is None else ffi.new("char[]", to_bytes(name, "the name of a metric"))
-            self._call("wg_train_metric", text, float(value))
+        self._call("wg_train_metric", name, value)
 
     def batch_size(self, count: int) -> None:
         """The samples of one step, all ranks together."""
         self._call("wg_train_batch_size", count)
 
     def _call(self, function: str, *arguments) -> None:
+        """What cannot be told (`metric(None)`) is dropped with a warning: alone, without a governor, it is no error."""
         if self._step is None:
             return
-        with self._lock:
-            if self._step is not None:
-                getattr(load(), function)(self._handle, *arguments)
+        try:
+            words = [_word(argument) for argument in arguments]
+            if function == "wg_train_metric":
+                words[1] = float(arguments[1])
+            with self._lock:
+                if self._step is not None:
+                    getattr(load(), function)(self._handle, *words)
+        except (TypeError, ValueError, OverflowError, WattgovError) as cause:
+            warnings.warn(f"wattgov is not told {function.removeprefix('wg_train_')}{arguments}: {cause}", RuntimeWarning,
+                          stacklevel=3)
 
     def steps(self, batches: Iterable) -> Iterable:
         """`batches`, each of which is a step: done when the next one is asked for. Keeps len()."""
