@@ -14,8 +14,9 @@
  * metric, or the user has interrupted it; the run is then given back, and nothing is learned. A run
  * whose metric was never a number has diverged: that is an observation of its batch size, but some
  * in a row say more of the script, and end the call before hours are spent on each attempt. A
- * store that cannot be written while a run trains is no reason to end it, nor to wait: an epoch that
- * cannot be told at once is left out, and at the end the message says how to report the run by hand.
+ * store that cannot be written while a run trains is no reason to end it, nor to wait: an epoch
+ * that cannot be told at once is left out, and at the end the message says how to report the run by
+ * hand.
  *
  * Owns: nothing beyond a call.    Threads: that of the store; the watch too.
  */
