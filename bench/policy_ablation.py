@@ -45,6 +45,7 @@ VARIANTS = (
     ("one noise for all arms", "noise_arm_runs=1e9"),
     ("no money for surveys", "survey_share=0"),
     ("much money for surveys", "survey_share=0.3"),
+    ("surveys at the start alone", "late_survey_share=0"),
     ("earlier stops", "stop_floor=1"),
     ("later stops", "stop_floor=2"),
     ("dear draws stay dear", "cost_cap=3"),
