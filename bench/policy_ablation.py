@@ -43,7 +43,7 @@ VARIANTS = (
     ("arms deviate a little more", "deviation_sd=0.1"),
     ("arms deviate much more", "deviation_sd=0.2"),
     ("one noise for all arms", "noise_arm_runs=1e9"),
-    ("no money for surveys", "survey_share=0"),
+    ("no money for surveys", "survey_share=0 late_survey_share=0"),
     ("much money for surveys", "survey_share=0.3"),
     ("surveys at the start alone", "late_survey_share=0"),
     ("earlier stops", "stop_floor=1"),
