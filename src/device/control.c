@@ -132,8 +132,9 @@ static bool visit(struct wg_journal_look *look, void *context)
 
 static enum wg_code fail_held(const struct search *search, const char *label, struct wg_error *err)
 {
-    return wg__fail(err, WG_EBUSY, "%s: %s is held by '%s' (pid %lld)%s%s%s", label,
-                    wg_knob_key(search->knob), search->holder, (long long)search->pid,
+    return wg__fail(err, search->found == STALE ? WG_ESTATE : WG_EBUSY,
+                    "%s: %s is held by '%s' (pid %lld)%s%s%s", label, wg_knob_key(search->knob),
+                    search->holder, (long long)search->pid,
                     search->found == HELD ? "" : ", which has died; it is not restored yet",
                     search->why_not.text[0] != '\0' ? ": " : "", search->why_not.text);
 }

@@ -51,7 +51,8 @@ int wg__control_journal_fd(const struct wg_control *control);
 const char *wg__control_journal_path(const struct wg_control *control);
 
 /* Takes a knob of the device at this position: notes its original value. WG_EBUSY: another process
- * holds it (the text has its name and pid); WG_EPERM: this process may not set it (why, and what to
+ * holds it (the text has its name and pid); WG_ESTATE: one that has died, and the driver would not
+ * restore it; WG_EPERM: this process may not set it (why, and what to
  * do); WG_EUNSUPPORTED: there is no such knob. A stale journal that holds it is restored first. */
 enum wg_code wg__control_take(struct wg_control *control, size_t device, enum wg_knob knob,
                               struct wg_error *err);

@@ -295,6 +295,21 @@ class Ends(Case):
         process.wait()
         self.wait_for_limit(lambda limit: limit == 250, "the original limit")
 
+    def test_what_a_dead_governor_left_and_does_not_come_back_stops_no_training(self):
+        process = self.start_job("--no-cache")
+        self.fault(self.machine, "error", "--function", "nvmlDeviceSetPowerManagementLimit", "--code", "999")
+        pids = subprocess.run(["pgrep", "-f", "guard.*"], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        for pid in (*(int(pid) for pid in pids if self.is_guard_of(pid)), process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        done = self.train("--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        self.assertRegex(done.stderr, "only observing: .*which has died; it is not restored yet")
+        self.fault(self.machine, "clear")
+        done = self.train("--", "echo", "ran")
+        self.assertRegex(done.stderr, "power_limit is back at 250 W")
+        self.expect_nothing_left()
+
     def is_guard_of(self, pid):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
