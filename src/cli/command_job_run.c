@@ -26,8 +26,8 @@
 #include "live/profile_cache.h"
 #include "live/train_runner.h"
 
-/* A run that is watched is missed soon. */
-static const double lease_s = 600;
+/* A run that is watched is missed soon, also where its job has a long lease. */
+static const double lease_max_s = 600;
 
 struct args {
     struct wg_device_args devices;
@@ -456,7 +456,7 @@ static int train(struct session *session)
                                                      .host = host,
                                                      .pid = getpid(),
                                                      .may_survey = !session->args->no_surveys,
-                                                     .lease_s = lease_s},
+                                                     .lease_s = fmin(job.lease_s, lease_max_s)},
                                          .words = session->args->command.words,
                                          .run = run_attempt,
                                          .context = session,

@@ -204,6 +204,30 @@ class Recurrences(Case):
         self.assertIn("interrupted, and the run given back", err)
         self.assertEqual(self.ends(), ["returned"])
 
+    def test_a_killed_run_is_taken_back_after_the_lease_of_its_job(self):
+        self.job("create", "short", "--batch-sizes", "8,16", "--default", "8", "--target", "acc>=0.8", "--max-epochs", "20",
+                 "--lease", "1s")
+        process = subprocess.Popen(self.command("run", "short", "--observe", "--", "/usr/bin/python3", self.script, "slow",
+                                                "{batch_size}"), stderr=subprocess.DEVNULL, env=self.machine,
+                                   start_new_session=True)
+        self.stack.callback(process.wait)
+        self.stack.callback(os.killpg, process.pid, signal.SIGKILL)
+        wait_for(lambda: self.job("export", "short").stdout.count('"epoch"') > 6, "epochs for longer than the lease")
+        self.assertNotIn("taken_back", self.job("export", "short").stdout)
+        self.assertEqual(self.next_of("short")["taken_back"], 0)  # it lives, and has said so
+        os.killpg(process.pid, signal.SIGKILL)
+        self.assertEqual(process.wait(DEADLINE_S), -signal.SIGKILL)
+
+        def taken_back():
+            order = self.next_of("short")
+            return order if order["taken_back"] else None
+        self.assertEqual(wait_for(taken_back, "the end of the lease")["recurrence"], 0)
+
+    def next_of(self, name):
+        order = json.loads(self.job("next", name, "--json").stdout)
+        self.job("report", name, str(order["run"]), "--returned")
+        return order
+
 
 if __name__ == "__main__":
     vgpu_case.main(__doc__)
