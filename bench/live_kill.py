@@ -35,6 +35,7 @@ class Machine:
 
     def __init__(self, build):
         self.build = build
+        self.program = os.path.join(ROOT, build, "wattgov")
         self.folder = tempfile.TemporaryDirectory()
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("WATTGOV_VGPU", "LD_LIBRARY_PATH", "WATTGOV_PROGRESS")}
@@ -73,6 +74,11 @@ class Machine:
                 pass
         return found
 
+    def kill_trainers(self, governor, word):
+        for pid in self.pids(word):
+            if pid != governor.pid:
+                kill(pid)
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -106,79 +112,91 @@ def settle(machine, patience_s):
     return False
 
 
-def one_run(machine, seed, number):
-    """(victim, fault, whether the limit had moved, what was left: None, or a text)"""
-    chance = random.Random(f"{seed}/{number}")
-    victim, fault = chance.choice(VICTIMS), chance.choice(FAULTS)
-    program = os.path.join(ROOT, machine.build, "wattgov")
-    if fault:
-        inject(machine, fault, chance)
-    process = subprocess.Popen([program, "train", "--timeout", "300ms", "--profile", "warmup=50ms,measure=100ms", "--",
-                                machine.tool("wattgov-vload"), "cifar100", "--gpu", "V100", "--epochs", "6",
-                                "--time-scale", "20", "--print-every", "1000"],
-                               env=machine.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(chance.uniform(0, 2.2))
-    moved = machine.limit_w() != ORIGINAL_W
+def strike(machine, process, victim, fault, chance, trainer):
+    """Kills the victim; a hanging driver comes back afterwards. The governor's own trainer dies with it."""
     if victim.startswith("governor"):
         kill(process.pid)
     if victim.endswith("guard"):
         for pid in machine.pids(b"guard"):
             kill(pid)
     if victim == "trainer":
-        for pid in machine.pids(b"cifar100"):
-            if pid != process.pid:
-                kill(pid)
+        machine.kill_trainers(process, trainer)
     if fault == "hang":
         time.sleep(chance.uniform(0, 1))
         machine.run(machine.tool("wattgov-vgpu"), "fault", "clear")
     if victim.startswith("governor"):
-        for pid in machine.pids(b"cifar100"):
-            if pid != process.pid:
-                kill(pid)
+        machine.kill_trainers(process, trainer)
     process.wait()
     machine.run(machine.tool("wattgov-vgpu"), "fault", "clear")
+
+
+def find_left(machine, victim, fault):
+    """What was left behind: None, or a text."""
     alone = victim != "governor and guard" and fault is None
-    left = None
     if alone and not settle(machine, PATIENCE_S):
-        left = f"{machine.limit_w()} W and journals {machine.journals()} by itself"
-    if left is None:
-        machine.run(program, "devices")
-        if not settle(machine, PATIENCE_S):
-            left = f"{machine.limit_w()} W and journals {machine.journals()} after the next command"
-    return victim, fault or "none", moved, left
+        return f"{machine.limit_w()} W and journals {machine.journals()} by itself"
+    machine.run(machine.program, "devices")
+    if not settle(machine, PATIENCE_S):
+        return f"{machine.limit_w()} W and journals {machine.journals()} after the next command"
+    return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def one_run(machine, seed, number):
+    """(victim, fault, whether the limit had moved, what was left: None, or a text)"""
+    chance = random.Random(f"{seed}/{number}")
+    victim, fault = chance.choice(VICTIMS), chance.choice(FAULTS)
+    if fault:
+        inject(machine, fault, chance)
+    process = subprocess.Popen([machine.program, "train", "--timeout", "300ms", "--profile", "warmup=50ms,measure=100ms", "--",
+                                machine.tool("wattgov-vload"), "cifar100", "--gpu", "V100", "--epochs", "6",
+                                "--time-scale", "20", "--print-every", "1000"],
+                               env=machine.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(chance.uniform(0, 2.2))
+    moved = machine.limit_w() != ORIGINAL_W
+    strike(machine, process, victim, fault, chance, b"cifar100")
+    return victim, fault or "none", moved, find_left(machine, victim, fault)
+
+
+def parse_args(document):
+    parser = argparse.ArgumentParser(description=document.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parallel", type=int, default=6)
     parser.add_argument("--build", default="build/release")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def each_run(args, make_machine, run):
+    """What run(machine, seed, number) says, for each number; its last word is what is wrong. Side by side, each on a
+    machine of its own."""
     local = threading.local()
     machines = []
 
     def work(number):
         if not hasattr(local, "machine"):
-            local.machine = Machine(args.build)
+            local.machine = make_machine(args.build)
             machines.append(local.machine)
-        result = one_run(local.machine, args.seed, number)
-        if result[3]:
+        result = run(local.machine, args.seed, number)
+        if result[-1]:
             print(f"run {number}: {result}", file=sys.stderr, flush=True)
         return result
 
-    counts, moved, left = collections.Counter(), 0, []
     with concurrent.futures.ThreadPoolExecutor(args.parallel) as pool:
-        for number, (victim, fault, has_moved, what) in enumerate(pool.map(work, range(args.runs))):
-            counts[f"{victim}, fault {fault}"] += 1
-            moved += has_moved
-            if what:
-                left.append((number, victim, fault, what))
+        yield from pool.map(work, range(args.runs))
     for machine in machines:
         machine.close()
+
+
+def main():
+    args = parse_args(__doc__)
+    counts, moved, left = collections.Counter(), 0, 0
+    for victim, fault, has_moved, what in each_run(args, Machine, one_run):
+        counts[f"{victim}, fault {fault}"] += 1
+        moved += has_moved
+        left += what is not None
     for name, count in sorted(counts.items()):
         print(f"{count:5} {name}")
-    print(f"seed {args.seed}: {args.runs} runs, in {moved} the limit had been moved, {len(left)} left something behind")
+    print(f"seed {args.seed}: {args.runs} runs, in {moved} the limit had been moved, {left} left something behind")
     return 1 if left else 0
 
 
