@@ -15,6 +15,7 @@ import concurrent.futures
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -86,10 +87,17 @@ class Machine:
 
 
 def kill(pid):
+    """Kills, and waits until the process holds nothing more."""
     try:
-        os.kill(pid, signal.SIGKILL)
+        handle = os.pidfd_open(pid)
     except ProcessLookupError:
-        pass
+        return
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended meanwhile
+    select.select([handle], [], [], PATIENCE_S)
+    os.close(handle)
 
 
 def inject(machine, kind, chance):
