@@ -56,6 +56,18 @@ static inline struct toy_world make_world(size_t arms, size_t default_arm)
     return world;
 }
 
+/* The larger the batch, the cheaper an epoch; above 64 (arm 3) the epochs double. Cheapest: arm 4.
+ */
+static inline struct toy_world make_ladder(void)
+{
+    struct toy_world world = make_world(7, 2);
+    for (size_t i = 0; i < 7; i++) {
+        world.epoch_j[i] = 40 * exp2(-0.6 * (double)i);
+        world.epochs[i] = round(20 * (1 + exp2(1.5 * ((double)i - 4.5))));
+    }
+    return world;
+}
+
 static inline struct stage open_stage_with(const struct toy_world *world,
                                            const struct wg_batch_options *options, uint64_t seed)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The policy `wattgov` through its interface: what it runs first, after failures, with many runs in
- * flight, after changes and on another GPU. Its parts have tests of their own; that it converges
- * and what it may cost is in test_policy_wattgov_tables.c.
+ * flight, after changes and on another GPU. Its parts have tests of their own; its surveys are in
+ * test_policy_wattgov_surveys.c, that it converges and what it may cost in
+ * test_policy_wattgov_tables.c.
  */
 #include <string.h>
 
@@ -10,19 +11,6 @@
 #include "support/governor_stage.h"
 
 static const struct wg_batch_policy_ops *const ops = &wg__batch_policy_wattgov;
-static const struct wg_governor_constants *const c = &wg__governor_constants;
-
-/* The larger the batch, the cheaper an epoch; above 64 (arm 3) the epochs double. Cheapest: arm 4.
- */
-static struct toy_world make_stick(void)
-{
-    struct toy_world world = make_world(7, 2);
-    for (size_t i = 0; i < 7; i++) {
-        world.epoch_j[i] = 40 * exp2(-0.6 * (double)i);
-        world.epochs[i] = round(20 * (1 + exp2(1.5 * ((double)i - 4.5))));
-    }
-    return world;
-}
 
 static void recur_times(struct stage *stage, unsigned times)
 {
@@ -39,7 +27,7 @@ static void the_first_run_is_the_default_without_any_survey(void **state)
 {
     (void)state;
     for (size_t default_arm = 0; default_arm < 7; default_arm++) {
-        struct toy_world world = make_stick();
+        struct toy_world world = make_ladder();
         world.default_arm = default_arm;
         struct stage stage = open_stage(&world, default_arm);
         assert_int_equal(best_arm(&stage), default_arm);
@@ -54,7 +42,7 @@ static void the_first_run_is_the_default_without_any_survey(void **state)
 static void finds_the_cheapest_batch_size(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     const size_t cheapest = cheapest_arm(&world);
     assert_int_equal(cheapest, 4);
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -71,7 +59,7 @@ static void finds_the_cheapest_batch_size(void **state)
 static void a_failed_run_is_followed_by_a_proven_arm_without_a_bound(void **state)
 {
     (void)state;
-    struct toy_world world = make_stick();
+    struct toy_world world = make_ladder();
     world.epochs[4] = world.epochs[5] = world.epochs[6] = (double)INFINITY;
     unsigned retries = 0;
     for (uint64_t seed = 0; seed < 10; seed++) {
@@ -94,86 +82,13 @@ static void a_failed_run_is_followed_by_a_proven_arm_without_a_bound(void **stat
     assert_true(retries > 0);
 }
 
-static void every_arm_is_surveyed_before_its_first_run(void **state)
-{
-    (void)state;
-    for (unsigned dear = 0; dear < 2; dear++) {
-        struct toy_world world = make_stick();
-        world.survey_j = dear ? 150 : 1;
-        struct stage stage = open_stage(&world, 3);
-        for (uint64_t n = 0; n < 60; n++) {
-            const struct wg_batch_step step =
-                ask_for(&stage, (struct wg_batch_request){.recurrence = n});
-            if (step.arm != world.default_arm)
-                assert_int_equal(stage.surveys[step.arm], 1);
-            (void)train(&stage, &step);
-        }
-        assert_int_equal(stage.surveys[world.default_arm], 0); /* its profile says more */
-        close_stage(&stage);
-    }
-}
-
-/* When the second run starts, the plan has been bought: within the share of the first run's cost,
- * or two surveys; then what may be spent in time; and perhaps one for the arm that was chosen. */
-static void surveys_stay_within_their_budget(void **state)
-{
-    (void)state;
-    for (int step = 0; step < 14; step++) {
-        const double survey_j = 0.5 * pow(1.7, step);
-        struct toy_world world = make_stick();
-        world.survey_j = survey_j;
-        struct stage stage = open_stage(&world, 3);
-        const double first_run_j = recur(&stage);
-        check_close_abs(stage.surveys_j, 0, 0, 0);
-        (void)ask_for(&stage, stage.driver.next);
-        const double at_once_j = c->survey_share * first_run_j;
-        const double in_time_j = c->late_survey_share * (first_run_j + stage.surveys_j);
-        assert_true(stage.surveys_j <= fmax(2 * survey_j, fmax(at_once_j, in_time_j)) + survey_j);
-        if (6 * survey_j <= at_once_j)
-            check_close(stage.surveys_j, 6 * survey_j, 1e-12);
-        close_stage(&stage);
-    }
-}
-
-/* Surveys that cost a good part of a run come one by one as the runs go by, each arm once, and only
- * where what is expected lies within reach of the best. */
-static void dear_surveys_are_made_in_time(void **state)
-{
-    (void)state;
-    struct toy_world world = make_stick();
-    struct stage stage = open_stage(&world, 3);
-    const double first_run_j = recur(&stage);
-    stage.world.survey_j = 0.15 * first_run_j;
-    size_t known_at_first = 0, known = 0;
-    for (unsigned n = 0; n < 40; n++) {
-        (void)recur(&stage);
-        assert_true(stage.surveys_j <=
-                    c->late_survey_share * stage.governor->spent_j + 3 * stage.world.survey_j);
-        known = 0;
-        for (size_t i = 0; i < 7; i++) {
-            known += stage.governor->cost[i].is_surveyed || stage.governor->cost[i].is_profiled;
-            assert_true(stage.surveys[i] <= 1);
-        }
-        if (n == 0)
-            known_at_first = known;
-    }
-    assert_true(known_at_first < 5);
-    wg__governor_refresh(stage.governor);
-    for (size_t i = 0; i < 7; i++)
-        assert_true(stage.governor->cost[i].is_surveyed || stage.governor->cost[i].is_profiled ||
-                    stage.governor->expected_j[i] >
-                        c->transfer_reach * stage.governor->incumbent_j);
-    assert_true(known > known_at_first);
-    close_stage(&stage);
-}
-
 /* Before any result: the default, then arms one octave up and down, then two, each once, then the
  * default. Those that are more than twice as dear per epoch are left out. */
 static void the_first_runs_in_flight_look_around_the_default(void **state)
 {
     (void)state;
     const size_t expected[] = {2, 3, 1, 4, 0, 2, 2};
-    struct toy_world world = make_stick();
+    struct toy_world world = make_ladder();
     for (unsigned dear = 0; dear < 2; dear++) {
         world.epoch_j[0] = world.epoch_j[2] * (dear ? 2.1 : 1.9);
         struct stage stage = open_stage(&world, 1);
@@ -194,7 +109,7 @@ static void the_first_runs_in_flight_look_around_the_default(void **state)
 static void results_are_matched_by_ticket(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage stage = open_stage(&world, 1);
     struct wg_batch_step step[4];
     for (uint64_t n = 0; n < 4; n++)
@@ -217,7 +132,7 @@ static void results_are_matched_by_ticket(void **state)
 static void unknown_tickets_are_ignored(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage stage = open_stage(&world, 1);
     recur_times(&stage, 5);
     const struct wg_batch_step step = ask_for(&stage, stage.driver.next);
@@ -243,7 +158,7 @@ static void more_runs_in_flight_than_there_is_room_do_no_harm(void **state)
 {
     (void)state;
     enum { RUNS = WG_IN_FLIGHT_MAX + 10 };
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage stage = open_stage(&world, 1);
     for (uint64_t round = 0; round < 3; round++) {
         struct wg_batch_step step[RUNS];
@@ -264,7 +179,7 @@ static void more_runs_in_flight_than_there_is_room_do_no_harm(void **state)
 static void more_failed_recurrences_than_there_is_room_do_no_harm(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage stage = open_stage(&world, 1);
     (void)recur(&stage);
     const struct wg_batch_outcome failed = {.epochs = 3, .cost_j = 10};
@@ -285,7 +200,7 @@ static void more_failed_recurrences_than_there_is_room_do_no_harm(void **state)
 static void a_window_keeps_the_latest_runs_of_each_arm(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     const struct wg_batch_options options = {.window = 3};
     struct stage stage = open_stage_with(&world, &options, 2);
     recur_times(&stage, 30);
@@ -313,7 +228,7 @@ static void a_window_keeps_the_latest_runs_of_each_arm(void **state)
  * more the model is within half an octave of what the best arm needs now. */
 static unsigned recurrences_to_notice(double factor, uint64_t seed)
 {
-    struct toy_world world = make_stick();
+    struct toy_world world = make_ladder();
     world.max_epochs = 4000;
     world.noise_sd = 0.05;
     struct stage stage = open_stage(&world, seed);
@@ -348,7 +263,7 @@ static void a_change_of_level_is_noticed_within_a_few_runs(void **state)
 static void without_a_change_nothing_is_forgotten(void **state)
 {
     (void)state;
-    struct toy_world world = make_stick();
+    struct toy_world world = make_ladder();
     world.noise_sd = 0.1;
     unsigned quiet = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -368,7 +283,7 @@ static void without_a_change_nothing_is_forgotten(void **state)
 static void a_change_of_epoch_cost_rescales_the_other_arms(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage stage = open_stage(&world, 2);
     recur_times(&stage, 20);
     struct wg_governor *governor = stage.governor;
@@ -401,7 +316,7 @@ static void starts_on_another_gpu_near_the_best_arm(void **state)
     (void)state;
     unsigned cheaper = 0, with_best = 0;
     for (uint64_t seed = 0; seed < 10; seed++) {
-        struct toy_world world = make_stick();
+        struct toy_world world = make_ladder();
         struct stage there = open_stage(&world, seed);
         recur_times(&there, 40);
         for (size_t i = 0; i < 7; i++)
@@ -426,7 +341,7 @@ static void starts_on_another_gpu_near_the_best_arm(void **state)
 static void transfers_between_different_sets_of_batch_sizes(void **state)
 {
     (void)state;
-    struct toy_world world = make_stick(), part = make_world(5, 0);
+    struct toy_world world = make_ladder(), part = make_world(5, 0);
     const size_t map[] = {SIZE_MAX, SIZE_MAX, 0, 1, 2, 3, 4};
     struct stage there = open_stage(&world, 1);
     recur_times(&there, 40);
@@ -445,7 +360,7 @@ static void transfers_between_different_sets_of_batch_sizes(void **state)
 static void transfer_from_one_that_knows_nothing_is_a_cold_start(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage there = open_stage(&world, 1), here = open_stage(&world, 1);
     ops->transfer(here.driver.policy, there.driver.policy, same_arms);
     (void)recur(&here);
@@ -460,7 +375,7 @@ static void transfer_from_one_that_knows_nothing_is_a_cold_start(void **state)
 static void transferred_histories_do_not_overflow(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage there = open_stage(&world, 1), here = open_stage(&world, 2);
     recur_times(&there, WG_GOVERNOR_HISTORY_MAX + 50);
     recur_times(&here, 30);
@@ -478,7 +393,7 @@ static void transferred_histories_do_not_overflow(void **state)
 static void a_default_that_always_fails_does_not_hold_it_up(void **state)
 {
     (void)state;
-    struct toy_world world = make_stick();
+    struct toy_world world = make_ladder();
     world.epochs[2] = (double)INFINITY;
     for (uint64_t seed = 0; seed < 10; seed++) {
         struct stage stage = open_stage(&world, seed);
@@ -498,7 +413,7 @@ static void a_default_that_always_fails_does_not_hold_it_up(void **state)
 static void a_job_that_never_reaches_its_target_tries_other_arms(void **state)
 {
     (void)state;
-    struct toy_world world = make_stick();
+    struct toy_world world = make_ladder();
     for (size_t i = 0; i < 7; i++)
         world.epochs[i] = (double)INFINITY;
     struct stage stage = open_stage(&world, 1);
@@ -538,7 +453,7 @@ static void jobs_at_the_edges_run(void **state)
 static void a_full_history_forgets_the_oldest(void **state)
 {
     (void)state;
-    const struct toy_world world = make_stick();
+    const struct toy_world world = make_ladder();
     struct stage stage = open_stage(&world, 6);
     recur_times(&stage, WG_GOVERNOR_HISTORY_MAX + 100);
     assert_int_equal(stage.governor->observation_count, WG_GOVERNOR_HISTORY_MAX);
@@ -591,9 +506,6 @@ int main(void)
         cmocka_unit_test(the_first_run_is_the_default_without_any_survey),
         cmocka_unit_test(finds_the_cheapest_batch_size),
         cmocka_unit_test(a_failed_run_is_followed_by_a_proven_arm_without_a_bound),
-        cmocka_unit_test(every_arm_is_surveyed_before_its_first_run),
-        cmocka_unit_test(surveys_stay_within_their_budget),
-        cmocka_unit_test(dear_surveys_are_made_in_time),
         cmocka_unit_test(the_first_runs_in_flight_look_around_the_default),
         cmocka_unit_test(results_are_matched_by_ticket),
         cmocka_unit_test(unknown_tickets_are_ignored),
