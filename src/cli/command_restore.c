@@ -5,7 +5,9 @@
  * Every command does the same before its own work; this one does nothing else, so that it can be
  * run when something did not come back, and says with its exit status whether all is well.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/json.h"
@@ -206,6 +208,21 @@ static enum wg_code make_report(const struct args *args, struct report *report,
     return code;
 }
 
+/* A folder that was named and is not there is a typing error, and not the news that nothing is
+ * left.
+ */
+static enum wg_code check_folder(const struct args *args, struct wg_error *err)
+{
+    struct stat found;
+    if (args->state_dir == NULL)
+        return WG_OK;
+    if (stat(args->state_dir, &found) != 0)
+        return wg__fail_errno(err, errno, "--state-dir: '%s'", args->state_dir);
+    return S_ISDIR(found.st_mode)
+               ? WG_OK
+               : wg__fail(err, WG_EINVAL, "--state-dir: '%s' is no folder", args->state_dir);
+}
+
 static int run(int argc, char *argv[])
 {
     struct args args = {.state_dir = NULL};
@@ -219,7 +236,9 @@ static int run(int argc, char *argv[])
     wg__json_init(&json, &text);
     struct report report = {.text = &text, .json = args.json ? &json : NULL};
     struct wg_restore_summary summary;
-    enum wg_code code = make_report(&args, &report, &summary, &err);
+    enum wg_code code = check_folder(&args, &err);
+    if (code == WG_OK)
+        code = make_report(&args, &report, &summary, &err);
     if (code == WG_OK)
         code = wg__command_print(stdout, &text, &err);
     if (code != WG_OK)

@@ -390,7 +390,7 @@ static enum wg_code take_command(const struct wg_option_set *set, int argc, char
                                  int dashes, void *values, struct wg_error *err)
 {
     if (dashes + 1 == argc && set->takes_command) /* "-- $CMD" with nothing in CMD, say */
-        return wg__fail(err, WG_EINVAL, "there is no command behind --; leave -- away to run none");
+        return wg__fail(err, WG_EINVAL, "there is no command behind --");
     if (dashes + 1 < argc && !set->takes_command)
         return wg__fail(err, WG_EINVAL, "unexpected argument '%s'; see '%s --help'",
                         argv[dashes + 1], set->command);

@@ -113,5 +113,5 @@ void wg__knob_text(char out[static WG_QUANTITY_TEXT_SIZE], enum wg_knob knob, do
     else if (unit != NULL && strcmp(unit, "Hz") == 0)
         (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.0f MHz", value / 1e6);
     else
-        (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.10g %s", value, unit != NULL ? unit : "");
+        (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "%.6g %s", value, unit != NULL ? unit : "");
 }

@@ -28,7 +28,8 @@ static const char *shown_unit(enum wg_knob knob)
 static void write_facts(struct wg_page *page, const struct wg_train_report *report)
 {
     const struct wg_train_result *result = report->result;
-    char energy[WG_QUANTITY_TEXT_SIZE], time[48], saved[48], note[64], held[WG_QUANTITY_TEXT_SIZE];
+    char energy[WG_QUANTITY_TEXT_SIZE], time[48], saved[48], note[WG_QUANTITY_TEXT_SIZE],
+        held[WG_QUANTITY_TEXT_SIZE];
     struct wg_page_fact facts[4];
     size_t count = 0;
     struct wg_train_saving saving;
@@ -40,7 +41,7 @@ static void write_facts(struct wg_page *page, const struct wg_train_report *repo
     if (result->is_governed && saving.is_known) {
         (void)snprintf(saved, sizeof saved, "%.1f ± %.1f %%", 100 * saving.energy_share,
                        100 * saving.share_error);
-        (void)snprintf(note, sizeof note, "in %.1f %% more time", 100 * saving.slower_share);
+        wg__train_slower_text(note, saving.slower_share);
         facts[count++] = (struct wg_page_fact){saved, "of the energy saved", note};
     }
     const struct wg_train_stage *stage = &result->stages[0];

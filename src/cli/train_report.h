@@ -8,6 +8,7 @@
 #ifndef WG_CLI_TRAIN_REPORT_H
 #define WG_CLI_TRAIN_REPORT_H
 
+#include "cli/quantity.h"
 #include "live/train_runner.h"
 
 struct wg_buffer;
@@ -42,6 +43,11 @@ void wg__train_row(const struct wg_train_report *report, const struct wg_train_s
 /* The profile of a stage as a table; the caller writes and frees it. */
 void wg__train_table(const struct wg_train_report *report, const struct wg_train_stage *stage,
                      struct wg_table *out);
+
+enum { WG_SETTING_TEXT_SIZE = 2 * WG_QUANTITY_TEXT_SIZE + 8 };
+
+/* "in 7.1 % more time". */
+void wg__train_slower_text(char out[static WG_QUANTITY_TEXT_SIZE], double slower_share);
 
 /* What was saved, or why not, in words: completes "saved". */
 void wg__train_verdict(const struct wg_train_report *report, struct wg_buffer *out);

@@ -66,6 +66,29 @@ static void ratio_cell(struct wg_table *table, double ratio)
         wg__table_cell(table, "%+.1f %%", percent);
 }
 
+/* A stage's setting; of GPUs that differ the least and the most. */
+static void setting_text(char out[static WG_SETTING_TEXT_SIZE], const struct wg_train_stage *stage,
+                         double setting)
+{
+    const struct wg_train_settings *settings = &stage->settings;
+    char least_text[WG_QUANTITY_TEXT_SIZE], most_text[WG_QUANTITY_TEXT_SIZE];
+    double least = setting, most = setting;
+    for (size_t i = 0; i < settings->count; i++)
+        if (settings->setting[i] == setting && settings->value[i][0] > 0) {
+            least = most = settings->value[i][0];
+            for (size_t g = 1; g < settings->gpu_count; g++) {
+                least = fmin(least, settings->value[i][g]);
+                most = fmax(most, settings->value[i][g]);
+            }
+        }
+    wg__knob_text(least_text, settings->knob, least);
+    wg__knob_text(most_text, settings->knob, most);
+    if (least == most)
+        (void)snprintf(out, WG_SETTING_TEXT_SIZE, "%s", least_text);
+    else
+        (void)snprintf(out, WG_SETTING_TEXT_SIZE, "%s .. %s", least_text, most_text);
+}
+
 void wg__train_table(const struct wg_train_report *report, const struct wg_train_stage *stage,
                      struct wg_table *out)
 {
@@ -78,9 +101,9 @@ void wg__train_table(const struct wg_train_report *report, const struct wg_train
     wg__table_init(out, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < stage->point_count; i++) {
         struct wg_train_row row;
-        char value[WG_QUANTITY_TEXT_SIZE];
+        char value[WG_SETTING_TEXT_SIZE];
         wg__train_row(report, stage, i, &row);
-        wg__knob_text(value, stage->settings.knob, row.point->setting);
+        setting_text(value, stage, row.point->setting);
         wg__table_cell(out, "%s", value);
         if (row.is_best)
             wg__table_emphasize(out);
@@ -105,25 +128,33 @@ void wg__train_table(const struct wg_train_report *report, const struct wg_train
     }
 }
 
+void wg__train_slower_text(char out[static WG_QUANTITY_TEXT_SIZE], double slower_share)
+{
+    (void)snprintf(out, WG_QUANTITY_TEXT_SIZE, "in %.1f %% %s time", fabs(100 * slower_share),
+                   slower_share < 0 ? "less" : "more");
+}
+
 void wg__train_verdict(const struct wg_train_report *report, struct wg_buffer *out)
 {
     const struct wg_train_result *result = report->result;
     struct wg_train_saving saving;
     wg__train_saving(result, &saving);
     if (result->is_governed && saving.is_known) {
-        char energy[WG_QUANTITY_TEXT_SIZE];
+        char energy[WG_QUANTITY_TEXT_SIZE], slower[WG_QUANTITY_TEXT_SIZE];
         wg__joules_text(energy, saving.energy_j);
-        wg__buffer_printf(
-            out,
-            "%.1f ± %.1f %% of the energy (%s) against the largest setting, in %.1f %% more time",
-            100 * saving.energy_share, 100 * saving.share_error, energy, 100 * saving.slower_share);
+        wg__train_slower_text(slower, saving.slower_share);
+        wg__buffer_printf(out, "%.1f ± %.1f %% of the energy (%s) against the largest setting, %s",
+                          100 * saving.energy_share, 100 * saving.share_error, energy, slower);
     } else if (result->is_governed && isnan(result->steps)) {
         wg__buffer_puts(out,
                         "nothing: without steps nothing is set. The command told none, and its "
                         "power showed no period that can be trusted; tell them by "
                         "$WATTGOV_PROGRESS or --step-regex");
     } else if (result->is_governed) {
-        wg__buffer_puts(out, "unknown: the search did not come to its end");
+        const struct wg_train_stage *stage = &result->stages[0];
+        wg__buffer_puts(out, isfinite(stage->search_s) && stage->best < stage->settings.count
+                                 ? "unknown: steps were done at settings that were not measured"
+                                 : "unknown: the search did not come to its end");
     } else {
         wg__buffer_printf(out, "nothing: only observed (%s)", result->why_not);
         if (isfinite(report->expected_cost_share))

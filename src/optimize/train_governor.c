@@ -91,6 +91,7 @@ enum wg_code wg__train_governor_new(struct wg_train_governor **out,
     book->count = config->count;
     book->setting_w = config->setting_w;
     book->neighbor_setting = config->neighbor_setting;
+    book->suspect = config->count;
     for (size_t i = 0; i < config->count; i++) {
         book->setting[i] = config->settings[i];
         book->rows[i].settle_s = NAN;
@@ -226,10 +227,12 @@ static size_t next_target(const struct wg_train_governor *governor, double t_s)
         return wg__train_governor_best(governor);
     if (is_fastest_wanted(governor))
         return is_unknown(book, top) ? top : book->count;
+    if (wg__train_book_suspect(book) < book->count)
+        return book->suspect;
     if (book->is_local && is_unknown(book, governor->present))
         return governor->present;
-    if (book->is_local && book->objective.kind == WG_OBJECTIVE_SLOWDOWN && is_unknown(book, top))
-        return top; /* what the others are compared with */
+    if (book->is_local && is_unknown(book, top))
+        return top; /* what the others, and the saving, are compared with */
     return wg__train_book_next(book);
 }
 
@@ -568,5 +571,5 @@ size_t wg__train_governor_profile(const struct wg_train_governor *governor,
 
 unsigned wg__train_governor_drifts(const struct wg_train_governor *governor)
 {
-    return governor->drifts;
+    return governor->drifts + governor->book.tears;
 }

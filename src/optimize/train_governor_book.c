@@ -26,6 +26,12 @@
  * and would cost less is measured again, with the reference, while that can still settle it: not
  * when all the repeats that are left, and a standard deviation of luck, would not.
  *
+ * A lower setting seldom makes a job faster. Where it seems to by more than noise, the world may
+ * have changed between the two measurements: another process on the device has ended, the job has
+ * come to another phase. The older one is suspect and is measured again. If it is as it was, such
+ * is the job (some are, by a sixth, where the CPU sets the pace); if not, all that is as old is
+ * forgotten.
+ *
  * Threads: one at a time.
  */
 #include "optimize/train_governor_book.h"
@@ -42,8 +48,9 @@ static const double settling_share = 1.3; /* time at a setting over the time mea
 static const double tie_share = 0.1;
 static const double contradiction_sd = 3.5;
 static const double claim_worth = 2; /* repeats */
-static const double luck_sd = 2;     /* hoped for of repeats */
-enum { MEASUREMENTS_MOST = 12 };
+static const double change_share = 0.03, suspect_sd = 4;
+static const double luck_sd = 2; /* hoped for of repeats */
+enum { MEASUREMENTS_MOST = 12, CHECKS_MOST = 3 };
 
 bool wg__train_book_is_known(const struct wg_train_book *book, size_t setting)
 {
@@ -129,6 +136,54 @@ static void forget(struct wg_train_row *row)
         .discarded = row->discarded, .settle_s = row->settle_s, .is_refused = row->is_refused};
 }
 
+/* By how much more than noise a lower setting seems to be faster than a higher one: above 1 it is.
+ */
+static double misfit(const struct wg_train_book *book, size_t low, size_t high)
+{
+    const struct wg_train_row *a = &book->rows[low], *b = &book->rows[high];
+    const double sd = hypot(rate_sd(book, a), rate_sd(book, b));
+
+    return log(rate(a) / rate(b)) / fmax(change_share, suspect_sd * sd);
+}
+
+/* Looks for the two rows that fit worst: the older one is suspect. */
+static void look_for_suspect(struct wg_train_book *book)
+{
+    double worst = 1;
+
+    book->suspect = book->count;
+    if (book->checks >= CHECKS_MOST)
+        return;
+    for (size_t high = 1; high < book->count; high++)
+        for (size_t low = 0; low < high; low++) {
+            if (!wg__train_book_is_known(book, low) || !wg__train_book_is_known(book, high))
+                continue;
+            const bool is_low_older = book->rows[low].order < book->rows[high].order;
+            const size_t older = is_low_older ? low : high, newer = is_low_older ? high : low;
+
+            if (book->rows[older].is_confirmed || misfit(book, low, high) <= worst)
+                continue;
+            worst = misfit(book, low, high);
+            book->suspect = older;
+            book->suspect_order = book->rows[newer].order;
+        }
+}
+
+/* The suspect was measured again. */
+static void clear_suspect(struct wg_train_book *book, bool was_early, bool has_changed)
+{
+    const size_t suspect = book->suspect;
+
+    book->checks++;
+    book->rows[suspect].is_confirmed = !has_changed;
+    if (!has_changed || was_early)
+        return; /* one that was warming up says nothing of the others */
+    book->tears++;
+    for (size_t i = 0; i < book->count; i++)
+        if (i != suspect && book->rows[i].order < book->suspect_order)
+            forget(&book->rows[i]);
+}
+
 void wg__train_book_add(struct wg_train_book *book, size_t setting,
                         const struct wg_train_measurement *measurement, double steps_sd)
 {
@@ -137,15 +192,16 @@ void wg__train_book_add(struct wg_train_book *book, size_t setting,
 
     for (size_t i = 0; i < book->count; i++)
         is_first = is_first && !wg__train_book_is_known(book, i);
-    if (row->is_stale || row->is_cached || row->is_early)
-        forget(row);
-    row->is_early = is_first;
     const double log_rate = log(measurement->steps / measurement->time_s);
     const double own_sd = sqrt(claimed_variance(book, measurement->steps, steps_sd * steps_sd));
+    const double change = row->measurements > 0 ? fabs(log_rate - log(rate(row))) : 0;
+    const double change_sd = row->measurements > 0 ? hypot(own_sd, rate_sd(book, row)) : 0;
 
-    if (row->measurements > 0 &&
-        fabs(log_rate - log(rate(row))) > contradiction_sd * hypot(own_sd, rate_sd(book, row)))
+    const bool was_early = row->is_early;
+
+    if (row->is_stale || row->is_cached || was_early || change > contradiction_sd * change_sd)
         forget(row); /* the job has changed since, or was still warming up: the newest counts */
+    row->is_early = is_first;
     const double log_power = log(measurement->energy_j / measurement->time_s);
     const double energy_sd_j =
         isfinite(measurement->energy_error_j) ? measurement->energy_error_j / 1.96 : 0;
@@ -161,6 +217,16 @@ void wg__train_book_add(struct wg_train_book *book, size_t setting,
     row->log_power_sum2 += log_power * log_power;
     row->measurements++;
     row->is_skipped = false;
+    row->order = ++book->measurements;
+    if (setting == book->suspect)
+        clear_suspect(book, was_early, change > fmax(change_share, contradiction_sd * change_sd));
+    look_for_suspect(book);
+}
+
+size_t wg__train_book_suspect(const struct wg_train_book *book)
+{
+    return book->suspect < book->count && is_open(book, book->suspect) ? book->suspect
+                                                                       : book->count;
 }
 
 void wg__train_book_point(const struct wg_train_book *book, size_t setting,

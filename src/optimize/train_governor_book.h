@@ -20,12 +20,14 @@ struct wg_train_row {
     double log_rate_sum, log_rate_sum2;        /* of single measurements, for their scatter */
     double log_power_sum, log_power_sum2;
     unsigned measurements, discarded;
+    unsigned order; /* of its newest measurement among all, from 1 */
     double settle_s;
-    bool is_refused; /* the driver does not take it */
-    bool is_skipped; /* it cannot be measured at present */
-    bool is_stale;   /* measured before the job or the device changed */
-    bool is_early;   /* the first of all: the job may still have been warming up */
-    bool is_cached;  /* from an earlier run's profile */
+    bool is_refused;   /* the driver does not take it */
+    bool is_skipped;   /* it cannot be measured at present */
+    bool is_stale;     /* measured before the job or the device changed */
+    bool is_confirmed; /* was suspect, and was the same again */
+    bool is_early;     /* the first of all: the job may still have been warming up */
+    bool is_cached;    /* from an earlier run's profile */
 };
 
 struct wg_train_book {
@@ -34,8 +36,12 @@ struct wg_train_book {
     double setting[WG_POWER_LIMITS_MAX];
     double setting_w;
     double neighbor_setting;
-    double step_noise; /* relative standard deviation of one step's time, as known by now */
-    bool is_local;     /* look only around the best: the first search is over */
+    double step_noise;      /* relative standard deviation of one step's time, as known by now */
+    bool is_local;          /* look only around the best: the first search is over */
+    unsigned measurements;  /* of all rows, the forgotten ones too */
+    size_t suspect;         /* to be measured again, since it does not fit; `count`: none */
+    unsigned suspect_order; /* of the measurement that it does not fit to */
+    unsigned checks, tears; /* of suspects; and those that had changed */
     struct wg_train_row rows[WG_POWER_LIMITS_MAX];
 };
 
@@ -57,6 +63,9 @@ size_t wg__train_book_best(const struct wg_train_book *book);
 /* A cheaper setting than the best is so close to the bound of SLOWDOWN that nobody knows on which
  * side of it. */
 bool wg__train_book_is_cautious(const struct wg_train_book *book);
+
+/* The suspect, when it can be measured; else `count`. */
+size_t wg__train_book_suspect(const struct wg_train_book *book);
 
 /* The setting to measure next, or `count`: enough is known. */
 size_t wg__train_book_next(const struct wg_train_book *book);

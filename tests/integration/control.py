@@ -311,6 +311,10 @@ class ByHand(Case):
         done = self.wattgov("restore", "--state-dir", self.state, env=elsewhere)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.settings(), (222, None, None))
+        for wrong, said in ((os.path.join(self.folder, "typo"), "No such file"), ("/etc/passwd", "no folder")):
+            done = self.wattgov("restore", "--state-dir", wrong)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
         broken = dict(self.environment, WATTGOV_STATE_DIR="state")
         done = self.wattgov("restore", env=broken)
         self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -159,6 +159,36 @@ static void nothing_drifts_in_a_steady_job(void **state)
     }
 }
 
+/* Another process on the device ends in the midst of the search: what was measured before is of
+ * another world, in which no setting was as fast. */
+static void a_job_that_becomes_faster_in_the_search_leaves_no_profile_of_two_worlds(void **state)
+{
+    const struct train_world_job job = make_job(0.1);
+    const struct wg_train_config config = config_of("cost:0.5");
+    unsigned torn = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 36; i++) {
+        const double at_s = 2 + 0.5 * i;
+        struct train_world_conditions conditions = usual();
+
+        conditions.drift_at_s = at_s;
+        conditions.drift_speed = 1.6;
+        conditions.drift_power = 1;
+        const struct train_world_result result = run(&job, &conditions, &config, 3, 200);
+
+        torn += result.drifts;
+        expect_found(&result, 3, 0.01);
+        for (size_t k = 1; k < result.point_count; k++) {
+            if (!(result.points[k].throughput > 0.97 * result.points[k - 1].throughput))
+                fail_msg("at %g s: %g W is said to make %g steps a second, %g W %g", at_s,
+                         result.points[k - 1].setting, result.points[k - 1].throughput,
+                         result.points[k].setting, result.points[k].throughput);
+        }
+    }
+    assert_true(torn > 0);
+}
+
 static void drift_is_checked_again_and_not_for_ever(void **state)
 {
     const struct train_world_job job = make_job(0.1);
@@ -370,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_always_throttled_is_not_waited_for),
         cmocka_unit_test(pauses_are_neither_steps_nor_drift),
         cmocka_unit_test(nothing_drifts_in_a_steady_job),
+        cmocka_unit_test(a_job_that_becomes_faster_in_the_search_leaves_no_profile_of_two_worlds),
         cmocka_unit_test(drift_is_checked_again_and_not_for_ever),
         cmocka_unit_test(what_somebody_else_sets_is_left_alone),
         cmocka_unit_test(a_refused_setting_leaves_the_search),

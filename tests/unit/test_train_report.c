@@ -99,6 +99,25 @@ static void expect_verdict(struct stage *stage, const char *expected)
     wg__buffer_fini(&text);
 }
 
+static void gpus_that_differ_have_a_setting_each(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    stage_init(&stage);
+    struct wg_train_settings *settings = &stage.result.stages[0].settings;
+    settings->gpu_count = 2;
+    settings->value[0][0] = 120; /* 150 on average */
+    settings->value[0][1] = 180;
+    settings->value[1][0] = settings->value[1][1] = 250;
+    wg__buffer_init(&text);
+    wg__train_text(&stage.report, false, &text);
+    assert_non_null(strstr(text.data, "120 W .. 180 W"));
+    assert_non_null(strstr(text.data, "         250 W"));
+    assert_null(strstr(text.data, "150 W  "));
+    wg__buffer_fini(&text);
+}
+
 static void says_what_was_saved_or_why_not(void **state)
 {
     (void)state;
@@ -107,6 +126,9 @@ static void says_what_was_saved_or_why_not(void **state)
     /* 100 steps at 25 J less, of 8500 + 2500 J; 100 steps at 0.25 s more, of 200 - 25 s. */
     expect_verdict(&stage, "22.7 ± 0.0 % of the energy (2500.0 J) against the largest setting, in "
                            "14.3 % more time");
+    char text[WG_QUANTITY_TEXT_SIZE];
+    wg__train_slower_text(text, -0.216);
+    assert_string_equal(text, "in 21.6 % less time");
     stage.result.stages[0].best = 2;
     expect_verdict(&stage, "unknown: the search did not come to its end");
     stage.result.steps = NAN;
@@ -206,6 +228,7 @@ static void the_page_escapes_and_names_what_was_saved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpus_that_differ_have_a_setting_each),
         cmocka_unit_test(says_what_was_saved_or_why_not),
         cmocka_unit_test(rows_compare_with_the_largest_setting),
         cmocka_unit_test(what_an_earlier_run_has_measured_is_told_apart),
