@@ -3,8 +3,8 @@
  * Error codes and error texts.
  *
  * A message is one printable line by construction: parts of it often come from a file that is
- * broken, so control bytes (a newline, a terminal escape) become '?', and a text that is too long
- * is cut between two UTF-8 characters, never inside one.
+ * broken, so control bytes (a newline, a terminal escape) and those that are no UTF-8 become '?',
+ * and a text that is too long is cut between two UTF-8 characters, never inside one.
  *
  * Owns: nothing.    Threads: pure, any thread.
  */
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/utf8.h"
 
 /* Drops a last character of which the cut left only a part. */
 static void trim_partial_utf8(char *text, size_t length)
@@ -42,10 +43,7 @@ __attribute__((format(printf, 2, 0))) static size_t fill_text(struct wg_error *e
     }
     if ((size_t)length >= sizeof err->text)
         trim_partial_utf8(err->text, sizeof err->text - 1);
-    for (char *byte = err->text; *byte != '\0'; byte++) {
-        if ((unsigned char)*byte < 0x20 || *byte == 0x7F)
-            *byte = '?';
-    }
+    wg__utf8_copy_plain(err->text, sizeof err->text, err->text);
     return (size_t)length;
 }
 

@@ -10,7 +10,8 @@
 #include "wattgov/error.h"
 
 /* Fills `err` (may be NULL) with `code` and the formatted text, cut to fit; returns `code`. Control
- * bytes in the text, a newline too, become '?', so a message is always one line. */
+ * bytes in the text, a newline too, and what is no UTF-8 become '?': a message is always one line
+ * that can be printed. */
 enum wg_code wg__fail(struct wg_error *err, enum wg_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -6,6 +6,8 @@
  */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t wg__utf8_length(const unsigned char *text)
 {
     const unsigned char lead = text[0];
@@ -31,4 +33,38 @@ size_t wg__utf8_length(const unsigned char *text)
             return 0;
     }
     return length;
+}
+
+/* The bytes of the character at `text`; 0: it is ill-formed or a control character. */
+static size_t plain_length(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    if (*at < 0x20 || *at == 0x7F || (*at == 0xC2 && at[1] < 0xA0))
+        return 0;
+    return wg__utf8_length(at);
+}
+
+bool wg__utf8_is_plain(const char *text)
+{
+    for (size_t length; *text != '\0'; text += length) {
+        length = plain_length(text);
+        if (length == 0)
+            return false;
+    }
+    return true;
+}
+
+void wg__utf8_copy_plain(char *out, size_t size, const char *text)
+{
+    const char *end = out + size - 1;
+    while (*text != '\0') {
+        const size_t length = plain_length(text);
+        const size_t copied = length > 0 ? length : 1;
+        if (copied > (size_t)(end - out))
+            break;
+        memmove(out, length > 0 ? text : "?", copied);
+        out += copied;
+        text += copied;
+    }
+    *out = '\0';
 }
