@@ -201,7 +201,7 @@ static const struct wg_option report_options[] = {
      WG_OPTION_DOUBLE(struct report_args, epochs),
      .value = "N",
      .min = 0,
-     .max = 1000000,
+     .max = WG_STORE_EPOCHS_MAX,
      .help = "Epochs that it did; a survey's may be broken."},
     {.name = "energy",
      WG_OPTION_DOUBLE(struct report_args, energy_j),
@@ -221,7 +221,7 @@ static const struct wg_option report_options[] = {
      WG_OPTION_UNSIGNED(struct report_args, epoch),
      .value = "N",
      .min = 0,
-     .max = 1000000,
+     .max = WG_STORE_EPOCHS_MAX,
      .fallback = "none",
      .help = "It has done N epochs and asks whether it may go on: exit status 0 continue, 3 end "
              "it (reached, stop or exhausted, says the word on standard output)."},

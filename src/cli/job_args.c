@@ -50,7 +50,7 @@ enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job, s
             if (!wg__parse_uint64(number, &value))
                 value = 0;
         }
-        if (value < 1 || value > INT32_MAX || job->batch_count == WG_STORE_BATCH_SIZES_MAX)
+        if (value < 1 || value > WG_STORE_BATCH_MAX || job->batch_count == WG_STORE_BATCH_SIZES_MAX)
             return wg__option_reject(err, "batch-sizes", text,
                                      "2 to 64 whole numbers above 0 with commas between them");
         job->batch_size[job->batch_count++] = (uint32_t)value;

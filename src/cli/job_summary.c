@@ -184,15 +184,40 @@ static void sum_savings(struct wg_job_summary *summary)
     summary->saved_high_j = saved + half;
 }
 
+static bool count_run(void *context, const struct wg_store_run *run)
+{
+    (void)run;
+    ++*(uint64_t *)context;
+    return true;
+}
+
+/* A bill a recurrence. Each had a run, so a damaged number of them shows. */
+static enum wg_code make_bills(struct wg_store *store, struct wg_job_summary *summary,
+                               struct wg_error *err)
+{
+    const struct wg_store_job *job = &summary->job;
+    uint64_t runs = 0;
+    const enum wg_code code = store->ops->run_each(store, job->id, count_run, &runs, err);
+    if (code != WG_OK)
+        return code;
+    if (job->next_recurrence > runs)
+        return wg__fail(err, WG_EDATA,
+                        "store '%s' is damaged: job '%s' has %llu recurrences, but %llu runs",
+                        store->ops->location(store), job->name,
+                        (unsigned long long)job->next_recurrence, (unsigned long long)runs);
+    summary->bills = wg__alloc_zeroed((size_t)job->next_recurrence + 1, sizeof *summary->bills);
+    return summary->bills != NULL ? WG_OK
+                                  : wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
+}
+
 enum wg_code wg__job_summarize(struct wg_store *store, const struct wg_store_job *job,
                                struct wg_job_summary *out, struct wg_error *err)
 {
     struct wg_job_policy *policy = NULL;
     *out = (struct wg_job_summary){.job = *job};
-    out->bills = wg__alloc_zeroed((size_t)job->next_recurrence + 1, sizeof *out->bills);
-    if (out->bills == NULL)
-        return wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
-    enum wg_code code = store->ops->run_each(store, job->id, add_run, out, err);
+    enum wg_code code = make_bills(store, out, err);
+    if (code == WG_OK)
+        code = store->ops->run_each(store, job->id, add_run, out, err);
     if (code == WG_OK && out->failed)
         code = wg__fail(err, WG_ENOMEM, "job '%s': out of memory", job->name);
     if (code == WG_OK)

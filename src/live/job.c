@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "live/job_policy.h"
 #include "live/profile_cache.h"
 #include "optimize/objective.h"
@@ -43,9 +44,9 @@ double wg__job_learning_rate(const struct wg_store_job *job, uint32_t batch_size
 static enum wg_code objective_of(const struct wg_store_job *job, double max_power_w,
                                  struct wg_objective *out, struct wg_error *err)
 {
-    const enum wg_code code = wg__objective_parse(job->objective, out, err);
-    if (code != WG_OK)
-        return code;
+    if (wg__objective_parse(job->objective, out, NULL) != WG_OK) /* it was checked when made */
+        return wg__fail(err, WG_EDATA, "job '%s' has an objective '%s', which this wattgov lacks",
+                        job->name, job->objective);
     out->max_power_w = isnan(max_power_w) ? job->max_power_w : max_power_w;
     if (!isnan(out->max_power_w))
         return WG_OK;
@@ -318,23 +319,31 @@ enum wg_code wg__job_next(struct wg_store *store, const char *name,
                           const struct wg_job_request *request, struct wg_job_order *out,
                           struct wg_error *err)
 {
+    /* The policy hears the names as the store will keep them. */
+    char gpu_model[WG_STORE_TEXT_SIZE], host[WG_STORE_TEXT_SIZE];
+    struct wg_job_request kept = *request;
+    wg__utf8_copy_plain(gpu_model, sizeof gpu_model, request->gpu_model);
+    wg__utf8_copy_plain(host, sizeof host, request->host);
+    kept.gpu_model = gpu_model;
+    kept.host = host;
     *out = (struct wg_job_order){.setting = NAN, .neighbor_setting = NAN};
     const enum wg_code code = store->ops->begin(store, true, err);
     if (code != WG_OK)
         return code;
-    return finish(store, next(store, name, request, out, err), err);
+    return finish(store, next(store, name, &kept, out, err), err);
 }
 
 static enum wg_code find_run(struct wg_store *store, const char *name, int64_t id,
                              struct wg_store_job *job, struct wg_store_run *run,
                              struct wg_error *err)
 {
-    const enum wg_code code = store->ops->job_get(store, name, job, err);
+    enum wg_code code = store->ops->job_get(store, name, job, err);
     if (code != WG_OK)
         return code;
-    if (store->ops->run_get(store, job->id, id, run, err) == WG_ENOENT)
-        return wg__fail(err, WG_ENOENT, "job '%s' has no run %lld", name, (long long)id);
-    return WG_OK;
+    code = store->ops->run_get(store, job->id, id, run, err);
+    return code == WG_ENOENT
+               ? wg__fail(err, WG_ENOENT, "job '%s' has no run %lld", name, (long long)id)
+               : code;
 }
 
 /* A run that was taken back and is heard of again is open again. */

@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 #include "wattgov/version.h"
 
-enum { SNAPSHOT_FORMAT = 1, SNAPSHOT_BYTES_MAX = 64 << 20 };
+enum { SNAPSHOT_FORMAT = 2, SNAPSHOT_BYTES_MAX = 64 << 20 };
 
 size_t wg__job_arm(const struct wg_store_job *job, uint32_t batch_size)
 {
@@ -103,14 +103,20 @@ static void tell_profile(const struct wg_job_policy *policy, struct wg_job_gpu *
     policy->ops->tell_profile(gpu->policy, arm, profile);
 }
 
+/* Whether products and quotients of such costs are numbers still. */
+static bool is_cost(double cost_j)
+{
+    return cost_j >= 1 / WG_STORE_AMOUNT_MAX && cost_j <= WG_STORE_AMOUNT_MAX;
+}
+
 static void apply_end(struct wg_job_policy *policy, struct wg_job_gpu *gpu, size_t arm,
                       const struct wg_store_run *run)
 {
-    const bool has_cost = run->epochs > 0 && run->cost_j > 0;
+    const double mean_j = run->epochs > 0 ? run->cost_j / run->epochs : 0;
+    const bool has_cost = is_cost(mean_j);
     if (run->is_survey) {
         /* Told by its steps it is exact; else its start counts as training. */
-        const double epoch_j =
-            run->has_profile ? run->epoch_cost_max_limit_j : run->cost_j / run->epochs;
+        const double epoch_j = run->has_profile ? run->epoch_cost_max_limit_j : mean_j;
         if (run->state == WG_RUN_REACHED && has_cost && policy->ops->tell_survey != NULL)
             policy->ops->tell_survey(gpu->policy, arm, epoch_j, run->cost_j);
         return;
@@ -121,10 +127,8 @@ static void apply_end(struct wg_job_policy *policy, struct wg_job_gpu *gpu, size
         return;
     }
     if (has_cost && !run->has_profile) {
-        const double epoch_j = run->cost_j / run->epochs;
         const double factor = gpu->max_limit_factor[arm] > 0 ? gpu->max_limit_factor[arm] : 1;
-        tell_profile(policy, gpu, arm,
-                     &(struct wg_batch_profile){epoch_j, factor * epoch_j, epoch_j});
+        tell_profile(policy, gpu, arm, &(struct wg_batch_profile){mean_j, factor * mean_j, mean_j});
     }
     const struct wg_batch_outcome outcome = {.reached = run->state == WG_RUN_REACHED,
                                              .epochs = (unsigned)run->epochs,
@@ -174,17 +178,37 @@ static void apply(struct wg_job_policy *policy, struct wg_job_gpu *gpu, size_t a
     }
 }
 
+/* What the store has read value by value may still not fit together. */
+static bool makes_sense(const struct wg_job_policy *policy, size_t arm,
+                        const struct wg_store_fact *fact, const struct wg_store_run *run)
+{
+    const bool is_observation =
+        run->state == WG_RUN_REACHED || run->state == WG_RUN_STOPPED || run->state == WG_RUN_FAILED;
+    if (arm == SIZE_MAX || run->limit < WG_LIMIT_BEST ||
+        run->limit >= (int)policy->batch_job.limit_count)
+        return false;
+    if (fact->kind == WG_FACT_ENDED && is_observation)
+        return !isnan(run->epochs) && !isnan(run->cost_j);
+    return fact->kind != WG_FACT_PROFILED ||
+           (is_cost(run->epoch_cost_j) && is_cost(run->epoch_cost_max_limit_j) &&
+            is_cost(run->first_epoch_cost_j));
+}
+
 static bool take_fact(void *context, const struct wg_store_fact *fact,
                       const struct wg_store_run *run)
 {
     struct wg_job_policy *policy = context;
     const size_t arm = wg__job_arm(policy->job, run->batch_size);
     struct wg_job_gpu *gpu = NULL;
+    if (fact->number == policy->last_fact) { /* the snapshot's, which knows it */
+        policy->has_met_snapshot = true;
+        return true;
+    }
     policy->last_fact = fact->number;
     policy->replayed++;
-    if (arm == SIZE_MAX || (unsigned)fact->kind >= WG_FACT_KIND_COUNT) {
-        (void)wg__fail(&policy->err, WG_EDATA, "job '%s': fact %llu makes no sense",
-                       policy->job->name, (unsigned long long)fact->number);
+    if (!makes_sense(policy, arm, fact, run)) {
+        (void)wg__fail(&policy->err, WG_EDATA, "fact %llu of job '%s' makes no sense",
+                       (unsigned long long)fact->number, policy->job->name);
         return false;
     }
     if (wg__job_policy_of(policy, run->gpu_model, run->gpu_count, &gpu, &policy->err) != WG_OK ||
@@ -203,6 +227,7 @@ static void version_of(const struct wg_job_policy *policy, char *out, size_t siz
 /* What stands before the compressed bytes, and, in those, before each policy's. */
 struct head {
     uint64_t length; /* uncompressed */
+    uint64_t number; /* of the latest fact that is in it */
 };
 
 struct gpu_head {
@@ -238,7 +263,7 @@ enum wg_code wg__job_policy_save(const struct wg_job_policy *policy, struct wg_s
                                    (uLong)bytes.length, Z_BEST_SPEED) == Z_OK;
     enum wg_code code = WG_OK;
     if (can) { /* without memory there is no snapshot, which is no error */
-        const struct head head = {.length = bytes.length};
+        const struct head head = {.length = bytes.length, .number = policy->last_fact};
         char version[64];
         version_of(policy, version, sizeof version);
         wg__buffer_append(&packed, (const char *)&head, sizeof head);
@@ -294,7 +319,8 @@ static void take_snapshot(void *context, uint64_t number, const void *bytes, siz
     if (length < sizeof head)
         return;
     memcpy(&head, bytes, sizeof head);
-    if (head.length == 0 || head.length > SNAPSHOT_BYTES_MAX)
+    if (head.length == 0 || head.length > SNAPSHOT_BYTES_MAX || head.number != number ||
+        number == 0)
         return;
     uLongf unpacked = (uLongf)head.length;
     char *out = wg__alloc(unpacked);
@@ -308,6 +334,29 @@ static void take_snapshot(void *context, uint64_t number, const void *bytes, siz
             drop_gpus(policy);
     }
     wg__free(out);
+}
+
+/* Tells the facts that no snapshot has. One whose own fact is not in the log is none of this log:
+ * all facts are told then. */
+static enum wg_code replay(struct wg_job_policy *policy, struct wg_store *store,
+                           struct wg_error *err)
+{
+    const uint64_t snapshot = policy->last_fact;
+    enum wg_code code = store->ops->fact_each(
+        store, policy->job->id, snapshot > 0 ? snapshot - 1 : 0, take_fact, policy, err);
+    if (code == WG_OK && snapshot > 0 && !policy->has_met_snapshot) {
+        drop_gpus(policy);
+        policy->last_fact = 0;
+        code = store->ops->fact_each(store, policy->job->id, 0, take_fact, policy, err);
+    }
+    if (code == WG_OK && policy->err.code == WG_EDATA)
+        return wg__fail(err, WG_EDATA,
+                        "store '%s' is damaged: %s; restore it from a copy, or move it away to "
+                        "begin anew",
+                        store->ops->location(store), policy->err.text);
+    if (code == WG_OK && policy->err.code != WG_OK)
+        code = wg__fail(err, policy->err.code, "%s", policy->err.text);
+    return code;
 }
 
 enum wg_code wg__job_policy_open(struct wg_job_policy **out, struct wg_store *store,
@@ -331,9 +380,7 @@ enum wg_code wg__job_policy_open(struct wg_job_policy **out, struct wg_store *st
         code = store->ops->snapshot_get(store, job->id, version, take_snapshot, policy, err);
     }
     if (code == WG_OK)
-        code = store->ops->fact_each(store, job->id, policy->last_fact, take_fact, policy, err);
-    if (code == WG_OK && policy->err.code != WG_OK)
-        code = wg__fail(err, policy->err.code, "%s", policy->err.text);
+        code = replay(policy, store, err);
     if (code != WG_OK) {
         wg__job_policy_free(policy);
         return code;

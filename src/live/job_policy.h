@@ -39,10 +39,11 @@ struct wg_job_policy {
     struct wg_batch_job batch_job;
     size_t gpu_count;
     struct wg_job_gpu gpus[WG_JOB_GPUS_MAX];
-    uint64_t last_fact;  /* the latest that it knows */
-    size_t replayed;     /* facts that no snapshot spared it */
-    bool may_continue;   /* what the policy said to the latest EPOCH */
-    struct wg_error err; /* of the walk */
+    uint64_t last_fact;    /* the latest that it knows */
+    bool has_met_snapshot; /* its fact is in the log */
+    size_t replayed;       /* facts that no snapshot spared it */
+    bool may_continue;     /* what the policy said to the latest EPOCH */
+    struct wg_error err;   /* of the walk */
 };
 
 /* Rebuilds the policies of `job`, which must live as long; within a transaction of the store.

@@ -18,7 +18,6 @@
  */
 #include "optimize/batch_size.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -160,13 +159,22 @@ static void tell_profile(struct wg_batch_policy *policy, size_t arm,
     (void)profile;
 }
 
+/* The pair that a ticket carries; false: no ticket of this grid. */
+static bool read_ticket(const struct grid *grid, uint64_t ticket, size_t *arm_out,
+                        size_t *limit_out)
+{
+    *limit_out = (size_t)(ticket % WG_BATCH_LIMITS_MAX);
+    *arm_out = (size_t)(ticket / WG_BATCH_LIMITS_MAX % WG_ARMS_MAX);
+    return *arm_out < grid->job.arm_count && *limit_out < grid->job.limit_count;
+}
+
 static void tell_run(struct wg_batch_policy *policy, uint64_t ticket,
                      const struct wg_batch_outcome *outcome)
 {
     struct grid *grid = (struct grid *)policy;
-    const size_t limit = (size_t)(ticket % WG_BATCH_LIMITS_MAX);
-    const size_t arm = (size_t)(ticket / WG_BATCH_LIMITS_MAX % WG_ARMS_MAX);
-    assert(arm < grid->job.arm_count && limit < grid->job.limit_count);
+    size_t arm, limit;
+    if (!read_ticket(grid, ticket, &arm, &limit))
+        return;
     if (!outcome->reached) {
         grid->is_dropped[arm] = true;
         return;
@@ -182,9 +190,9 @@ static void resume(struct wg_batch_policy *policy, const struct wg_batch_request
     struct grid *grid = (struct grid *)policy;
     (void)request;
     const uint64_t serial = step->ticket / WG_BATCH_LIMITS_MAX / WG_ARMS_MAX;
-    const size_t limit = (size_t)(step->ticket % WG_BATCH_LIMITS_MAX);
-    size_t arm, next_limit;
-    assert(step->arm < grid->job.arm_count && limit < grid->job.limit_count);
+    size_t arm, limit, next_limit;
+    if (!read_ticket(grid, step->ticket, &arm, &limit))
+        return;
     (void)next_untried(grid, &arm, &next_limit); /* moves on as `ask` did */
     grid->pair[step->arm * grid->job.limit_count + limit].is_given = true;
     if (grid->serial <= serial)
@@ -196,9 +204,9 @@ static void forget(struct wg_batch_policy *policy, uint64_t ticket)
 {
     struct grid *grid = (struct grid *)policy;
     const size_t limits = grid->job.limit_count;
-    const size_t limit = (size_t)(ticket % WG_BATCH_LIMITS_MAX);
-    const size_t arm = (size_t)(ticket / WG_BATCH_LIMITS_MAX % WG_ARMS_MAX);
-    assert(arm < grid->job.arm_count && limit < limits);
+    size_t arm, limit;
+    if (!read_ticket(grid, ticket, &arm, &limit))
+        return;
     struct pair *pair = &grid->pair[arm * limits + limit];
     if (pair->runs > 0)
         return;

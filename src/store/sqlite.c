@@ -64,8 +64,8 @@ static enum wg_code explain(const struct wg_sqlite *store, int status, const cha
         return wg__fail(err, WG_EDATA, "store '%s': %s: the file is no store of jobs", path, did);
     case SQLITE_CORRUPT:
         return wg__fail(err, WG_EDATA,
-                        "store '%s': %s: the file is damaged; restore it from a copy, or move it "
-                        "away to begin anew",
+                        "store '%s' is damaged: %s; restore it from a copy, or move it away to "
+                        "begin anew",
                         path, did);
     case SQLITE_NOMEM:
         return wg__fail(err, WG_ENOMEM, "store '%s': %s: out of memory", path, did);
@@ -151,6 +151,14 @@ enum wg_code wg__sqlite_done(struct wg_sqlite *store, sqlite3_stmt *statement, i
     return code;
 }
 
+enum wg_code wg__sqlite_walked(struct wg_sqlite *store, sqlite3_stmt *statement, int status,
+                               const char *did, enum wg_code code, struct wg_error *err)
+{
+    const enum wg_code done =
+        wg__sqlite_done(store, statement, status, did, code == WG_OK ? err : NULL);
+    return code != WG_OK ? code : done;
+}
+
 enum wg_code wg__sqlite_do_with(struct wg_sqlite *store, enum wg_sqlite_statement which,
                                 const char *did, struct wg_error *err, const char *types,
                                 va_list args)
@@ -169,22 +177,6 @@ enum wg_code wg__sqlite_do(struct wg_sqlite *store, enum wg_sqlite_statement whi
     const enum wg_code code = wg__sqlite_do_with(store, which, did, err, types, args);
     va_end(args);
     return code;
-}
-
-double wg__sqlite_double(sqlite3_stmt *statement, int column)
-{
-    if (sqlite3_column_type(statement, column) == SQLITE_NULL)
-        return NAN;
-    return sqlite3_column_double(statement, column);
-}
-
-void wg__sqlite_text(sqlite3_stmt *statement, int column, char *out, size_t size)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    const size_t length = text != NULL ? strnlen(text, size - 1) : 0;
-    if (length > 0)
-        memcpy(out, text, length);
-    out[length] = '\0';
 }
 
 static enum wg_code begin(struct wg_store *base, bool writes, struct wg_error *err)

@@ -7,6 +7,7 @@
  *   sqlite_jobs.c       jobs, their retries and snapshots
  *   sqlite_runs.c       runs and facts
  *   sqlite_profiles.c   profiles of power limits
+ *   sqlite_row.c        values of rows, none of which is trusted
  *
  * SQLite allocates for itself (its allocator is global to the process); what we allocate is one
  * struct.
@@ -85,8 +86,9 @@
     X(PROFILE_ADD_POINT, "INSERT INTO profile_points VALUES(?,?,?,?,?,?,?,?,?,?)")                 \
     X(PROFILE_GET,                                                                                 \
       "SELECT p.setting, p.power_w, p.throughput, p.power_sd, p.throughput_sd, p.measured_s, "     \
-      "p.measurements, p.discarded, p.settle_s, profiles.measured_s FROM profiles "                \
-      "JOIN profile_points p ON p.profile = profiles.id WHERE owner = ? AND gpu_model = ? "        \
+      "p.measurements, p.discarded, p.settle_s, profiles.measured_s, profiles.id "                 \
+      "FROM profiles JOIN profile_points p ON p.profile = profiles.id WHERE owner = ? AND "        \
+      "gpu_model = ? "                                                                             \
       "AND gpu_count = ? AND knob = ? AND batch_size = ? ORDER BY p.setting")
 
 #define WG_SQLITE_JOB                                                                              \
@@ -109,6 +111,9 @@ enum wg_sqlite_statement {
 #undef X
         WG_SQL_COUNT
 };
+
+/* Of a recurrence: one more can still be counted. */
+#define WG_SQLITE_RECURRENCE_MAX (INT64_MAX - 1)
 
 struct wg_sqlite {
     struct wg_store base;
@@ -141,9 +146,31 @@ enum wg_code wg__sqlite_do(struct wg_sqlite *store, enum wg_sqlite_statement whi
 enum wg_code wg__sqlite_done(struct wg_sqlite *store, sqlite3_stmt *statement, int status,
                              const char *did, struct wg_error *err);
 
-/* NULL becomes NAN; a text is cut to `size` and ended. */
-double wg__sqlite_double(sqlite3_stmt *statement, int column);
-void wg__sqlite_text(sqlite3_stmt *statement, int column, char *out, size_t size);
+/* The same after a walk whose reader has ended with `code`; the first failure counts. */
+enum wg_code wg__sqlite_walked(struct wg_sqlite *store, sqlite3_stmt *statement, int status,
+                               const char *did, enum wg_code code, struct wg_error *err);
+
+/* A row that is read value by value: see sqlite_row.c. */
+struct wg_sqlite_row {
+    sqlite3_stmt *values;
+    bool is_damaged;
+    int wrong; /* the first column that made it so */
+};
+
+/* What is not of its type or outside of its range damages the row; NULL too, except for `or_nan`. A
+ * text must be plain UTF-8 and fit. */
+int64_t wg__sqlite_int(struct wg_sqlite_row *row, int column, int64_t min, int64_t max);
+double wg__sqlite_real(struct wg_sqlite_row *row, int column, double min, double max);
+double wg__sqlite_real_or_nan(struct wg_sqlite_row *row, int column, double min, double max);
+void wg__sqlite_text(struct wg_sqlite_row *row, int column, char *out, size_t size);
+
+/* WG_EDATA, naming `what` (a table's word, "job") and `id`, when the row is damaged. The statement
+ * must not have been reset yet. */
+enum wg_code wg__sqlite_check_row(const struct wg_sqlite *store, const struct wg_sqlite_row *row,
+                                  const char *what, int64_t id, struct wg_error *err);
+/* The same for what a single value cannot tell. */
+enum wg_code wg__sqlite_damaged(const struct wg_sqlite *store, const char *what,
+                                struct wg_error *err);
 
 /* sqlite_schema.c: makes the tables of a new store and migrates an older one. */
 enum wg_code wg__sqlite_migrate(struct wg_sqlite *store, struct wg_error *err);

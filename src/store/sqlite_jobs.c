@@ -4,6 +4,8 @@
  *
  * Threads: one at a time.
  */
+#include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/sqlite.h"
@@ -45,26 +47,46 @@ enum wg_code wg__sqlite_job_add(struct wg_store *base, struct wg_store_job *job,
     return code;
 }
 
-static void read_job(sqlite3_stmt *row, struct wg_store_job *out)
+/* All but the batch sizes. */
+static enum wg_code read_job(const struct wg_sqlite *store, sqlite3_stmt *values,
+                             struct wg_store_job *out, struct wg_error *err)
 {
+    struct wg_sqlite_row row = {.values = values};
     *out = (struct wg_store_job){0};
-    out->id = sqlite3_column_int64(row, 0);
-    wg__sqlite_text(row, 1, out->name, sizeof out->name);
-    out->created_s = wg__sqlite_double(row, 2);
-    out->default_batch = (uint32_t)sqlite3_column_int64(row, 3);
-    wg__sqlite_text(row, 4, out->metric, sizeof out->metric);
-    out->higher_is_better = sqlite3_column_int(row, 5) != 0;
-    out->target = wg__sqlite_double(row, 6);
-    out->max_epochs = (unsigned)sqlite3_column_int64(row, 7);
-    wg__sqlite_text(row, 8, out->objective, sizeof out->objective);
-    out->max_power_w = wg__sqlite_double(row, 9);
-    wg__sqlite_text(row, 10, out->policy, sizeof out->policy);
-    wg__sqlite_text(row, 11, out->optimizer, sizeof out->optimizer);
-    out->learning_rate = wg__sqlite_double(row, 12);
-    out->learning_rate_batch = (uint32_t)sqlite3_column_int64(row, 13);
-    out->lease_s = wg__sqlite_double(row, 14);
-    out->seed = (uint64_t)sqlite3_column_int64(row, 15);
-    out->next_recurrence = (uint64_t)sqlite3_column_int64(row, 16);
+    out->id = wg__sqlite_int(&row, 0, 1, INT64_MAX);
+    wg__sqlite_text(&row, 1, out->name, sizeof out->name);
+    out->created_s = wg__sqlite_real(&row, 2, 0, WG_STORE_AMOUNT_MAX);
+    out->default_batch = (uint32_t)wg__sqlite_int(&row, 3, 1, WG_STORE_BATCH_MAX);
+    wg__sqlite_text(&row, 4, out->metric, sizeof out->metric);
+    out->higher_is_better = wg__sqlite_int(&row, 5, 0, 1) != 0;
+    out->target = wg__sqlite_real(&row, 6, -DBL_MAX, DBL_MAX);
+    out->max_epochs = (unsigned)wg__sqlite_int(&row, 7, 1, WG_STORE_EPOCHS_MAX);
+    wg__sqlite_text(&row, 8, out->objective, sizeof out->objective);
+    out->max_power_w = wg__sqlite_real_or_nan(&row, 9, 0, WG_STORE_AMOUNT_MAX);
+    wg__sqlite_text(&row, 10, out->policy, sizeof out->policy);
+    wg__sqlite_text(&row, 11, out->optimizer, sizeof out->optimizer);
+    out->learning_rate = wg__sqlite_real_or_nan(&row, 12, 0, DBL_MAX);
+    out->learning_rate_batch = (uint32_t)wg__sqlite_int(&row, 13, 0, WG_STORE_BATCH_MAX);
+    out->lease_s = wg__sqlite_real(&row, 14, 0, WG_STORE_AMOUNT_MAX);
+    out->seed = (uint64_t)wg__sqlite_int(&row, 15, INT64_MIN, INT64_MAX);
+    out->next_recurrence = (uint64_t)wg__sqlite_int(&row, 16, 0, WG_SQLITE_RECURRENCE_MAX);
+    return wg__sqlite_check_row(store, &row, "job", out->id, err);
+}
+
+/* What no single value can tell: how many batch sizes there are, and that they fit together. */
+static enum wg_code check_batches(const struct wg_sqlite *store, const struct wg_store_job *job,
+                                  bool has_more, struct wg_error *err)
+{
+    bool is_whole = !has_more && job->batch_count > 0, has_default = false;
+    char text[WG_STORE_TEXT_SIZE + 64];
+    for (size_t i = 0; i < job->batch_count; i++) {
+        is_whole = is_whole && (i == 0 || job->batch_size[i] > job->batch_size[i - 1]);
+        has_default |= job->batch_size[i] == job->default_batch;
+    }
+    if (is_whole && has_default)
+        return WG_OK;
+    (void)snprintf(text, sizeof text, "the batch sizes of job '%s' cannot be read", job->name);
+    return wg__sqlite_damaged(store, text, err);
 }
 
 static enum wg_code read_batches(struct wg_sqlite *store, struct wg_store_job *job,
@@ -74,11 +96,18 @@ static enum wg_code read_batches(struct wg_sqlite *store, struct wg_store_job *j
     sqlite3_stmt *rows = wg__sqlite_query(store, WG_SQL_JOB_BATCHES, did, err, "i", job->id);
     if (rows == NULL)
         return store->failed;
-    int status = SQLITE_DONE;
-    while (job->batch_count < WG_STORE_BATCH_SIZES_MAX &&
-           (status = sqlite3_step(rows)) == SQLITE_ROW)
-        job->batch_size[job->batch_count++] = (uint32_t)sqlite3_column_int64(rows, 0);
-    return wg__sqlite_done(store, rows, status, did, err);
+    enum wg_code code = WG_OK;
+    int status;
+    while ((status = sqlite3_step(rows)) == SQLITE_ROW && code == WG_OK &&
+           job->batch_count < WG_STORE_BATCH_SIZES_MAX) {
+        struct wg_sqlite_row row = {.values = rows};
+        job->batch_size[job->batch_count++] =
+            (uint32_t)wg__sqlite_int(&row, 0, 1, WG_STORE_BATCH_MAX);
+        code = wg__sqlite_check_row(store, &row, "job", job->id, err);
+    }
+    const bool has_more = status == SQLITE_ROW;
+    code = wg__sqlite_walked(store, rows, status, did, code, err);
+    return code == WG_OK ? check_batches(store, job, has_more, err) : code;
 }
 
 enum wg_code wg__sqlite_job_get(struct wg_store *base, const char *name, struct wg_store_job *out,
@@ -89,10 +118,11 @@ enum wg_code wg__sqlite_job_get(struct wg_store *base, const char *name, struct 
     sqlite3_stmt *row = wg__sqlite_query(store, WG_SQL_JOB_GET, did, err, "t", name);
     if (row == NULL)
         return store->failed;
+    enum wg_code code = WG_OK;
     const int status = sqlite3_step(row);
     if (status == SQLITE_ROW)
-        read_job(row, out);
-    const enum wg_code code = wg__sqlite_done(store, row, status, did, err);
+        code = read_job(store, row, out, err);
+    code = wg__sqlite_walked(store, row, status, did, code, err);
     if (code != WG_OK)
         return code;
     if (status != SQLITE_ROW)
@@ -113,14 +143,13 @@ enum wg_code wg__sqlite_job_each(struct wg_store *base, wg_store_job_fn *each, v
     bool goes_on = true;
     while (goes_on && code == WG_OK && (status = sqlite3_step(rows)) == SQLITE_ROW) {
         struct wg_store_job job;
-        read_job(rows, &job);
-        code = read_batches(store, &job, err);
+        code = read_job(store, rows, &job, err);
+        if (code == WG_OK)
+            code = read_batches(store, &job, err);
         if (code == WG_OK)
             goes_on = each(context, &job);
     }
-    const enum wg_code walked =
-        wg__sqlite_done(store, rows, status, did, code == WG_OK ? err : NULL);
-    return code != WG_OK ? code : walked;
+    return wg__sqlite_walked(store, rows, status, did, code, err);
 }
 
 enum wg_code wg__sqlite_job_remove(struct wg_store *base, int64_t job, struct wg_error *err)
@@ -151,16 +180,18 @@ enum wg_code wg__sqlite_retry_find(struct wg_store *base, int64_t job, bool *has
 {
     struct wg_sqlite *store = as_sqlite(base);
     static const char did[] = "cannot look for retries";
-    sqlite3_stmt *row = wg__sqlite_query(store, WG_SQL_RETRY_FIND, did, err, "i", job);
-    if (row == NULL)
+    sqlite3_stmt *values = wg__sqlite_query(store, WG_SQL_RETRY_FIND, did, err, "i", job);
+    if (values == NULL)
         return store->failed;
-    const int status = sqlite3_step(row);
+    struct wg_sqlite_row row = {.values = values};
+    const int status = sqlite3_step(values);
     if (status == SQLITE_ROW) { /* min() of no rows is one row with NULL */
-        *has_out = sqlite3_column_type(row, 0) != SQLITE_NULL;
+        *has_out = sqlite3_column_type(values, 0) != SQLITE_NULL;
         if (*has_out)
-            *recurrence_out = (uint64_t)sqlite3_column_int64(row, 0);
+            *recurrence_out = (uint64_t)wg__sqlite_int(&row, 0, 0, WG_SQLITE_RECURRENCE_MAX);
     }
-    return wg__sqlite_done(store, row, status, did, err);
+    return wg__sqlite_walked(store, values, status, did,
+                             wg__sqlite_check_row(store, &row, "a retry of job", job, err), err);
 }
 
 enum wg_code wg__sqlite_snapshot_put(struct wg_store *base, int64_t job, uint64_t number,

@@ -4,8 +4,11 @@
  *
  * Threads: one at a time.
  */
+#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "store/sqlite.h"
 
@@ -62,42 +65,51 @@ enum wg_code wg__sqlite_run_add(struct wg_store *base, struct wg_store_run *run,
     return code == WG_OK ? add_fact(store, run->job, WG_FACT_STARTED, run->id, err) : code;
 }
 
-static void read_run(sqlite3_stmt *row, struct wg_store_run *out)
+/* What it is, who has it, and when. */
+static void read_start(struct wg_sqlite_row *row, struct wg_store_run *out)
 {
-    *out = (struct wg_store_run){0};
-    out->id = sqlite3_column_int64(row, 0);
-    out->job = sqlite3_column_int64(row, 1);
-    out->is_survey = sqlite3_column_int(row, 2) != 0;
-    out->may_survey = sqlite3_column_int(row, 3) != 0;
-    out->recurrence = (uint64_t)sqlite3_column_int64(row, 4);
-    out->attempt = (unsigned)sqlite3_column_int64(row, 5);
-    out->batch_size = (uint32_t)sqlite3_column_int64(row, 6);
-    out->limit = sqlite3_column_int(row, 7);
-    out->ticket = (uint64_t)sqlite3_column_int64(row, 8);
+    const double most = WG_STORE_AMOUNT_MAX;
+    out->id = wg__sqlite_int(row, 0, 1, INT64_MAX);
+    out->job = wg__sqlite_int(row, 1, 1, INT64_MAX);
+    out->is_survey = wg__sqlite_int(row, 2, 0, 1) != 0;
+    out->may_survey = wg__sqlite_int(row, 3, 0, 1) != 0;
+    out->recurrence = (uint64_t)wg__sqlite_int(row, 4, 0, WG_SQLITE_RECURRENCE_MAX);
+    out->attempt = (unsigned)wg__sqlite_int(row, 5, 0, UINT_MAX);
+    out->batch_size = (uint32_t)wg__sqlite_int(row, 6, 1, WG_STORE_BATCH_MAX);
+    out->limit = (int)wg__sqlite_int(row, 7, INT_MIN, INT_MAX);
+    out->ticket = (uint64_t)wg__sqlite_int(row, 8, INT64_MIN, INT64_MAX);
     wg__sqlite_text(row, 9, out->gpu_model, sizeof out->gpu_model);
-    out->gpu_count = (unsigned)sqlite3_column_int64(row, 10);
-    out->max_power_w = wg__sqlite_double(row, 11);
+    out->gpu_count = (unsigned)wg__sqlite_int(row, 10, 0, UINT_MAX);
+    out->max_power_w = wg__sqlite_real_or_nan(row, 11, 0, most);
     wg__sqlite_text(row, 12, out->host, sizeof out->host);
-    out->pid = sqlite3_column_int64(row, 13);
-    out->started_s = wg__sqlite_double(row, 14);
-    out->lease_s = wg__sqlite_double(row, 15);
-    out->lease_until_s = wg__sqlite_double(row, 16);
-    out->last_epoch = (unsigned)sqlite3_column_int64(row, 17);
-    out->metric = wg__sqlite_double(row, 18);
-    out->epoch_cost_j = wg__sqlite_double(row, 19);
-    out->epoch_cost_max_limit_j = wg__sqlite_double(row, 20);
-    out->first_epoch_cost_j = wg__sqlite_double(row, 21);
+    out->pid = wg__sqlite_int(row, 13, 0, INT64_MAX);
+    out->started_s = wg__sqlite_real(row, 14, 0, most);
+    out->lease_s = wg__sqlite_real(row, 15, 0, most);
+    out->lease_until_s = wg__sqlite_real(row, 16, 0, most);
+}
+
+static enum wg_code read_run(const struct wg_sqlite *store, sqlite3_stmt *values,
+                             struct wg_store_run *out, struct wg_error *err)
+{
+    const double most = WG_STORE_AMOUNT_MAX;
+    struct wg_sqlite_row row = {.values = values};
+    *out = (struct wg_store_run){0};
+    read_start(&row, out);
+    out->last_epoch = (unsigned)wg__sqlite_int(&row, 17, 0, WG_STORE_EPOCHS_MAX);
+    out->metric = wg__sqlite_real_or_nan(&row, 18, -DBL_MAX, DBL_MAX);
+    out->epoch_cost_j = wg__sqlite_real_or_nan(&row, 19, 0, most);
+    out->epoch_cost_max_limit_j = wg__sqlite_real_or_nan(&row, 20, 0, most);
+    out->first_epoch_cost_j = wg__sqlite_real_or_nan(&row, 21, 0, most);
     out->has_profile = !isnan(out->epoch_cost_j);
-    const int state = sqlite3_column_int(row, 22);
-    out->state =
-        state >= 0 && state < WG_RUN_STATE_COUNT ? (enum wg_run_state)state : WG_RUN_CRASHED;
-    out->ended_s = wg__sqlite_double(row, 23);
-    out->epochs = wg__sqlite_double(row, 24);
-    out->energy_j = wg__sqlite_double(row, 25);
-    out->time_s = wg__sqlite_double(row, 26);
-    out->cost_j = wg__sqlite_double(row, 27);
-    out->setting = wg__sqlite_double(row, 28);
-    out->steps_per_epoch = wg__sqlite_double(row, 29);
+    out->state = (enum wg_run_state)wg__sqlite_int(&row, 22, 0, WG_RUN_STATE_COUNT - 1);
+    out->ended_s = wg__sqlite_real_or_nan(&row, 23, 0, most);
+    out->epochs = wg__sqlite_real_or_nan(&row, 24, 0, WG_STORE_EPOCHS_MAX);
+    out->energy_j = wg__sqlite_real_or_nan(&row, 25, 0, most);
+    out->time_s = wg__sqlite_real_or_nan(&row, 26, 0, most);
+    out->cost_j = wg__sqlite_real_or_nan(&row, 27, 0, most);
+    out->setting = wg__sqlite_real_or_nan(&row, 28, 0, most);
+    out->steps_per_epoch = wg__sqlite_real_or_nan(&row, 29, 0, most);
+    return wg__sqlite_check_row(store, &row, "run", out->id, err);
 }
 
 enum wg_code wg__sqlite_run_get(struct wg_store *base, int64_t job, int64_t id,
@@ -108,10 +120,11 @@ enum wg_code wg__sqlite_run_get(struct wg_store *base, int64_t job, int64_t id,
     sqlite3_stmt *row = wg__sqlite_query(store, WG_SQL_RUN_GET, did, err, "ii", id, job);
     if (row == NULL)
         return store->failed;
+    enum wg_code code = WG_OK;
     const int status = sqlite3_step(row);
     if (status == SQLITE_ROW)
-        read_run(row, out);
-    const enum wg_code code = wg__sqlite_done(store, row, status, did, err);
+        code = read_run(store, row, out, err);
+    code = wg__sqlite_walked(store, row, status, did, code, err);
     if (code == WG_OK && status != SQLITE_ROW)
         return wg__fail(err, WG_ENOENT, "the job has no run %lld", (long long)id);
     return code;
@@ -125,15 +138,16 @@ enum wg_code wg__sqlite_run_open(struct wg_store *base, int64_t job, struct wg_s
     sqlite3_stmt *rows = wg__sqlite_query(store, WG_SQL_RUN_OPEN, did, err, "i", job);
     if (rows == NULL)
         return store->failed;
+    enum wg_code code = WG_OK;
     size_t count = 0;
-    int status;
-    while ((status = sqlite3_step(rows)) == SQLITE_ROW) {
+    int status = SQLITE_ROW;
+    while (code == WG_OK && (status = sqlite3_step(rows)) == SQLITE_ROW) {
         if (count < capacity)
-            read_run(rows, &out[count]);
+            code = read_run(store, rows, &out[count], err);
         count++;
     }
     *count_out = count;
-    return wg__sqlite_done(store, rows, status, did, err);
+    return wg__sqlite_walked(store, rows, status, did, code, err);
 }
 
 enum wg_code wg__sqlite_run_each(struct wg_store *base, int64_t job, wg_store_run_fn *each,
@@ -144,14 +158,16 @@ enum wg_code wg__sqlite_run_each(struct wg_store *base, int64_t job, wg_store_ru
     sqlite3_stmt *rows = wg__sqlite_query(store, WG_SQL_RUN_EACH, did, err, "i", job);
     if (rows == NULL)
         return store->failed;
-    int status;
-    while ((status = sqlite3_step(rows)) == SQLITE_ROW) {
+    enum wg_code code = WG_OK;
+    int status = SQLITE_ROW;
+    bool goes_on = true;
+    while (goes_on && code == WG_OK && (status = sqlite3_step(rows)) == SQLITE_ROW) {
         struct wg_store_run run;
-        read_run(rows, &run);
-        if (!each(context, &run))
-            break;
+        code = read_run(store, rows, &run, err);
+        if (code == WG_OK)
+            goes_on = each(context, &run);
     }
-    return wg__sqlite_done(store, rows, status, did, err);
+    return wg__sqlite_walked(store, rows, status, did, code, err);
 }
 
 /* The run's job, once it is certain that the run is in `state`. */
@@ -159,17 +175,19 @@ static enum wg_code require_state(struct wg_sqlite *store, int64_t id, enum wg_r
                                   int64_t *job_out, unsigned *last_epoch_out, struct wg_error *err)
 {
     static const char did[] = "cannot read the run";
-    sqlite3_stmt *row = wg__sqlite_query(store, WG_SQL_RUN_STATE, did, err, "i", id);
-    if (row == NULL)
+    sqlite3_stmt *values = wg__sqlite_query(store, WG_SQL_RUN_STATE, did, err, "i", id);
+    if (values == NULL)
         return store->failed;
-    const int status = sqlite3_step(row);
+    struct wg_sqlite_row row = {.values = values};
+    const int status = sqlite3_step(values);
     int found = -1;
     if (status == SQLITE_ROW) {
-        *job_out = sqlite3_column_int64(row, 0);
-        found = sqlite3_column_int(row, 1);
-        *last_epoch_out = (unsigned)sqlite3_column_int64(row, 2);
+        *job_out = wg__sqlite_int(&row, 0, 1, INT64_MAX);
+        found = (int)wg__sqlite_int(&row, 1, 0, WG_RUN_STATE_COUNT - 1);
+        *last_epoch_out = (unsigned)wg__sqlite_int(&row, 2, 0, WG_STORE_EPOCHS_MAX);
     }
-    const enum wg_code code = wg__sqlite_done(store, row, status, did, err);
+    const enum wg_code code = wg__sqlite_walked(
+        store, values, status, did, wg__sqlite_check_row(store, &row, "run", id, err), err);
     if (code != WG_OK)
         return code;
     if (found < 0)
@@ -283,13 +301,39 @@ enum wg_code wg__sqlite_recurrence_get(struct wg_store *base, int64_t job, uint6
         wg__sqlite_query(store, WG_SQL_RECURRENCE_GET, did, err, "ii", job, (int64_t)recurrence);
     if (rows == NULL)
         return store->failed;
-    int status;
-    while ((status = sqlite3_step(rows)) == SQLITE_ROW) {
-        const int state = sqlite3_column_int(rows, 0);
-        if (state >= 0 && state < WG_RUN_STATE_COUNT)
-            counts_out[state] = (unsigned)sqlite3_column_int64(rows, 1);
+    struct wg_sqlite_row row = {.values = rows};
+    enum wg_code code = WG_OK;
+    int status = SQLITE_ROW;
+    while (code == WG_OK && (status = sqlite3_step(rows)) == SQLITE_ROW) {
+        const int64_t state = wg__sqlite_int(&row, 0, 0, WG_RUN_STATE_COUNT - 1);
+        counts_out[state] = (unsigned)wg__sqlite_int(&row, 1, 0, UINT_MAX);
+        code = wg__sqlite_check_row(store, &row, "recurrence", (int64_t)recurrence, err);
     }
-    return wg__sqlite_done(store, rows, status, did, err);
+    return wg__sqlite_walked(store, rows, status, did, code, err);
+}
+
+/* A fact and its run. Facts are numbered without gaps, so a lost one shows. */
+static enum wg_code read_fact(const struct wg_sqlite *store, sqlite3_stmt *values,
+                              uint64_t expected, struct wg_store_fact *out,
+                              struct wg_store_run *run_out, struct wg_error *err)
+{
+    struct wg_sqlite_row row = {.values = values};
+    *out = (struct wg_store_fact){
+        .number = (uint64_t)wg__sqlite_int(&row, WG_SQLITE_RUN_COLUMNS, 1, INT64_MAX),
+        .kind = (enum wg_fact_kind)wg__sqlite_int(&row, WG_SQLITE_RUN_COLUMNS + 1, 0,
+                                                  WG_FACT_KIND_COUNT - 1)};
+    if (out->kind == WG_FACT_EPOCH) {
+        out->epoch =
+            (unsigned)wg__sqlite_int(&row, WG_SQLITE_RUN_COLUMNS + 2, 1, WG_STORE_EPOCHS_MAX);
+        out->metric = wg__sqlite_real_or_nan(&row, WG_SQLITE_RUN_COLUMNS + 3, -DBL_MAX, DBL_MAX);
+    }
+    enum wg_code code = wg__sqlite_check_row(store, &row, "fact", (int64_t)out->number, err);
+    if (code == WG_OK && out->number != expected) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "fact %llu is missing", (unsigned long long)expected);
+        code = wg__sqlite_damaged(store, text, err);
+    }
+    return code == WG_OK ? read_run(store, values, run_out, err) : code;
 }
 
 enum wg_code wg__sqlite_fact_each(struct wg_store *base, int64_t job, uint64_t after,
@@ -301,18 +345,15 @@ enum wg_code wg__sqlite_fact_each(struct wg_store *base, int64_t job, uint64_t a
         wg__sqlite_query(store, WG_SQL_FACT_EACH, did, err, "ii", job, (int64_t)after);
     if (rows == NULL)
         return store->failed;
-    int status;
-    while ((status = sqlite3_step(rows)) == SQLITE_ROW) {
+    enum wg_code code = WG_OK;
+    int status = SQLITE_ROW;
+    bool goes_on = true;
+    while (goes_on && code == WG_OK && (status = sqlite3_step(rows)) == SQLITE_ROW) {
         struct wg_store_run run;
-        read_run(rows, &run);
-        const struct wg_store_fact fact = {
-            .number = (uint64_t)sqlite3_column_int64(rows, WG_SQLITE_RUN_COLUMNS),
-            .kind = (enum wg_fact_kind)sqlite3_column_int(rows, WG_SQLITE_RUN_COLUMNS + 1),
-            .epoch = (unsigned)sqlite3_column_int64(rows, WG_SQLITE_RUN_COLUMNS + 2),
-            .metric = wg__sqlite_double(rows, WG_SQLITE_RUN_COLUMNS + 3),
-        };
-        if (!each(context, &fact, &run))
-            break;
+        struct wg_store_fact fact;
+        code = read_fact(store, rows, ++after, &fact, &run, err);
+        if (code == WG_OK)
+            goes_on = each(context, &fact, &run);
     }
-    return wg__sqlite_done(store, rows, status, did, err);
+    return wg__sqlite_walked(store, rows, status, did, code, err);
 }

@@ -38,17 +38,23 @@
 enum {
     WG_STORE_TEXT_SIZE = 128, /* of every text here, its final zero included */
     WG_STORE_BATCH_SIZES_MAX = 64,
-    WG_STORE_POINTS_MAX = 64
+    WG_STORE_POINTS_MAX = 64,
+    WG_STORE_BATCH_MAX = INT32_MAX,
+    WG_STORE_EPOCHS_MAX = 1000000
 };
 
-/* Numbers that are not known are NAN. */
+/* No joules, seconds or watts are more: squares of them can still be summed. */
+#define WG_STORE_AMOUNT_MAX 1e30
+
+/* Numbers that are not known are NAN. Texts are UTF-8 without control characters. What is read is
+ * in its range, or the store is damaged (WG_EDATA). */
 struct wg_store_job {
     int64_t id; /* from job_add */
     char name[WG_STORE_TEXT_SIZE];
     double created_s;
     size_t batch_count;
-    uint32_t batch_size[WG_STORE_BATCH_SIZES_MAX]; /* ascending */
-    uint32_t default_batch;
+    uint32_t batch_size[WG_STORE_BATCH_SIZES_MAX]; /* ascending, none is 0 */
+    uint32_t default_batch;                        /* one of them */
     char metric[WG_STORE_TEXT_SIZE];
     bool higher_is_better;
     double target;
@@ -145,7 +151,7 @@ struct wg_store_point {
     double settle_s;
 };
 
-/* What a profile holds for; texts are cut to WG_STORE_TEXT_SIZE, except `owner`. */
+/* What a profile holds for; texts are kept as wg__utf8_copy_plain does it, except `owner`. */
 struct wg_store_profile_key {
     const char *owner; /* the job, or the command: any length */
     const char *gpu_model;

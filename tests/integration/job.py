@@ -236,6 +236,36 @@ class Errors(Case):
         for path in (self.folder, "/dev/null"):
             self.assertIn("cannot be opened: it is no regular file", self.job("next", "bert", store=path, expect=1))
 
+    def test_a_damaged_store_is_an_error_that_names_it(self):
+        self.create()
+        self.report(self.next()["run"], "--reached", *ENDED)
+        with open(self.store, "rb") as file:
+            good = file.read()
+
+        def all_say(words, commands):
+            for command in commands:
+                said = self.job(*command, expect=1)
+                self.assertIn(f"'{self.store}' is damaged: ", said)
+                self.assertIn(words, said)
+        with open(self.store, "wb") as file:
+            file.write(good.replace(b"energy", b"\xffnergy"))
+        readers = [("list",), ("show", "bert"), ("export", "bert")]
+        writers = [("next", "bert"), ("report", "bert", 1, "--failed", *ENDED)]
+        all_say("'objective'", readers + writers)
+        with open(self.store, "wb") as file:
+            file.write(good)
+        damage = sqlite3.connect(self.store)
+        damage.execute("DELETE FROM batch_sizes")
+        damage.commit()
+        damage.close()
+        all_say("batch sizes", readers + writers)
+        damage = sqlite3.connect(self.store)
+        damage.execute("INSERT INTO batch_sizes VALUES(1, 32), (1, 64)")
+        damage.execute("UPDATE jobs SET next_recurrence = 1 << 40")
+        damage.commit()
+        damage.close()
+        all_say("1099511627776 recurrences", [("show", "bert")])
+
     def test_a_locked_store_is_waited_for(self):
         self.create()
         holder = sqlite3.connect(self.store, isolation_level=None, check_same_thread=False)

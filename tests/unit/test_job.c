@@ -455,6 +455,33 @@ static void a_run_that_reached_its_target_for_nothing_is_no_measurement(void **s
     job_stage_close(&stage);
 }
 
+static void a_gpu_whose_name_cannot_be_shown_is_one_type_all_the_same(void **state)
+{
+    (void)state;
+    struct job_stage stage;
+    struct wg_error err = {0};
+    struct wg_job_policy *policy = NULL;
+    char model[300] = "A\n\xff";
+    memset(model + 3, 'x', sizeof model - 4);
+    job_stage_open(&stage, "wattgov");
+    struct wg_job_request request = job_stage_request(&stage);
+    request.gpu_model = request.host = model;
+    for (unsigned i = 0; i < 3; i++) {
+        struct wg_job_order order;
+        if (wg__job_next(stage.store, "job", &request, &order, &err) != WG_OK)
+            fail_msg("%s", err.text);
+        assert_memory_equal(order.run.gpu_model, "A??xxx", 6);
+        assert_int_equal(strlen(order.run.gpu_model), WG_STORE_TEXT_SIZE - 1);
+        assert_string_equal(order.run.host, order.run.gpu_model);
+        (void)job_stage_end(&stage, order.run.id, WG_RUN_REACHED, 5, 100);
+    }
+    assert_int_equal(wg__job_policy_open(&policy, stage.store, &stage.job, false, &err), WG_OK);
+    assert_int_equal(policy->gpu_count, 1);
+    assert_int_equal(policy->gpus[0].reached, 3);
+    wg__job_policy_free(policy);
+    job_stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +499,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_says_what_the_whole_log_says),
         cmocka_unit_test(a_damaged_snapshot_is_left_out),
         cmocka_unit_test(a_run_that_reached_its_target_for_nothing_is_no_measurement),
+        cmocka_unit_test(a_gpu_whose_name_cannot_be_shown_is_one_type_all_the_same),
         cmocka_unit_test(a_question_without_memory_changes_nothing),
     };
     return run_tests(tests);
