@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "cli/job_args.h"
 #include "live/job.h"
 
@@ -123,6 +124,9 @@ static enum wg_code ask(const struct next_args *args, const char *name, struct w
     char host[WG_STORE_TEXT_SIZE] = "";
     struct wg_store *store = NULL;
     struct wg_store_job job;
+    if (strlen(args->gpu_name) >= WG_STORE_TEXT_SIZE || !wg__utf8_is_plain(args->gpu_name))
+        return wg__option_reject(err, "gpu-name", args->gpu_name,
+                                 "a text of at most 127 bytes without control characters");
     if (gethostname(host, sizeof host - 1) != 0)
         host[0] = '\0';
     const struct wg_job_request request = {.gpu_model = args->gpu_name,

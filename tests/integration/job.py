@@ -199,6 +199,8 @@ class Errors(Case):
         self.assertIn("no job was created there yet", self.job("next", "bert", expect=1))
         self.create()
         self.assertIn("did you mean 'bert'?", self.job("next", "brt", expect=1))
+        for model in ("A\nB", "\x1b[31m", "\udcff", "x" * 128):
+            self.assertIn("--gpu-name", self.job("next", "bert", "--gpu-name", model, expect=2))
         run = self.next()["run"]
         for words, expected, code in [((run,), "one of --epoch", 2), ((run, "--reached", "--failed"), "one of", 2),
                                       ((run, "--reached"), "must be given with --reached", 2),
