@@ -112,6 +112,8 @@ static const struct wg_option_set set = {
     WG_OPTION_COMMAND(struct args, command),
 };
 
+static const double progress_first_s = 15;
+
 struct session {
     const struct args *args;
     struct wg_machine *machine;
@@ -127,6 +129,8 @@ struct session {
     enum wg_train_phase phase;
     double setting;
     bool has_steps;
+    double progress_at_s, progress_every_s; /* of the next line of progress */
+    double told_s, told_steps;              /* at the last one */
 };
 
 /* -- Arguments -------------------------------------------------------------------------------- */
@@ -229,11 +233,36 @@ static void say(const char *line, void *context)
     (void)fprintf(stderr, "wattgov train: %s\n", line);
 }
 
-/* A line for each new phase or setting, none in between. */
+/* How it goes: ever less often, for a run of days has a log of days. */
+static void tell_progress(struct session *session, const struct wg_train_status *status)
+{
+    static const double most_s = 600;
+    char value[WG_QUANTITY_TEXT_SIZE], steps[80] = "no steps yet", power[48] = "";
+    if (status->t_s < session->progress_at_s)
+        return;
+    session->progress_every_s = fmin(2 * session->progress_every_s, most_s);
+    session->progress_at_s = status->t_s + session->progress_every_s;
+    if (isfinite(status->steps))
+        (void)snprintf(steps, sizeof steps, "%.0f steps, %.4g a second", status->steps,
+                       (status->steps - session->told_steps) / (status->t_s - session->told_s));
+    if (isfinite(status->power_w))
+        (void)snprintf(power, sizeof power, ", %.1f W", status->power_w);
+    session->told_s = status->t_s;
+    session->told_steps = isfinite(status->steps) ? status->steps : 0;
+    (void)fprintf(stderr, "wattgov train: %.0f s: %s%s", status->t_s, steps, power);
+    if (isfinite(status->setting)) {
+        wg__knob_text(value, status->knob, status->setting);
+        (void)fprintf(stderr, ", %s %s", wg_knob_key(status->knob), value);
+    }
+    (void)fprintf(stderr, " (%s)\n", status->why);
+}
+
+/* A line for each new phase or setting, and some of progress in between. */
 static void tell(const struct wg_train_status *status, void *context)
 {
     struct session *session = context;
     char value[WG_QUANTITY_TEXT_SIZE] = "";
+    tell_progress(session, status);
     if (!status->is_searching)
         return;
     if (isfinite(status->setting))
@@ -347,6 +376,7 @@ static int train(struct session *session)
     session->request.say = say;
     session->request.status = session->args->train.quiet ? NULL : tell;
     session->request.context = session;
+    session->progress_at_s = session->progress_every_s = progress_first_s;
     load_cache(session);
     const enum wg_code code = wg__train_run(&session->request, &session->result, &err);
     int status = session->result.child.status;

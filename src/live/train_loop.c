@@ -201,6 +201,8 @@ static void tell_status(struct wg_train_run *run, double now_s)
         .why = run->why,
         .knob = run->request->knobs[run->stage],
         .setting = setting_of(run),
+        .steps = run->steps,
+        .power_w = run->power_w,
     };
     run->request->status(&status, run->request->context);
 }

@@ -51,6 +51,8 @@ struct wg_train_status {
     const char *why;   /* the newest order's reason; never NULL */
     enum wg_knob knob;
     double setting; /* now; NAN: none was set */
+    double steps;   /* so far; NAN: none known */
+    double power_w; /* now, of all GPUs; NAN: unknown */
 };
 
 struct wg_train_request {

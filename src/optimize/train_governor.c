@@ -523,7 +523,9 @@ void wg__train_governor_tick(struct wg_train_governor *governor, const struct wg
     }
     const bool was_blind = !governor->pace.has_step_ends;
 
-    (void)wg__train_pace_tick(&governor->pace, tick);
+    if (wg__train_pace_tick(&governor->pace, tick) &&
+        wg__train_pace_beat(&governor->pace, 0)->is_pause)
+        governor->paused_at_s = tick->t_s;
     if (was_blind && governor->pace.has_step_ends)
         see(governor, out);
     if ((tick->throttle & throttles) != 0) {

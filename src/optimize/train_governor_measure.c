@@ -21,6 +21,7 @@
 static const double measure_least_s = 1.5, measure_most_s = 5, measure_steps_least = 3;
 static const double long_step_s = 2;   /* from here on one step makes a measurement */
 static const double pause_wait_s = 10; /* for the end of a pause, to begin or end with */
+static const double pauses_cease_s = 15;
 static const double measure_sd_first = 0.01, measure_sd = 0.006;
 static const double hopeless_cost = 1.12; /* over the best: known well enough at once */
 static const double blind_measure_most_s = 40, blind_longer = 1.6, blind_sd = 0.01;
@@ -49,7 +50,9 @@ bool wg__train_is_between_pauses(const struct wg_train_governor *governor,
     const bool is_end =
         tick->is_step_end && pace->count > 0 && wg__train_pace_beat(pace, 0)->is_pause;
 
-    return governor->takes_pauses && !is_end && tick->t_s - since_s < pause_wait_s;
+    /* A host that was busy for a while makes pauses that do not come again. */
+    return governor->takes_pauses && !is_end && tick->t_s - since_s < pause_wait_s &&
+           tick->t_s - governor->paused_at_s < pauses_cease_s;
 }
 
 bool wg__train_is_long_enough(const struct wg_train_governor *governor,

@@ -24,6 +24,7 @@ static const double worth_first = 6, worth_most = 150; /* differences */
 static const double pause_share = 0.25; /* a beat so much longer than its steps is a pause */
 static const double pause_least_s = 0.15;
 static const double pause_noise_sd = 5;
+static const double stride_fades = 0.9;      /* a job that tells ten steps at once does so again */
 static const double first_slowdown_most = 6; /* of a new setting, before its steps are known */
 
 void wg__train_pace_init(struct wg_train_pace *pace)
@@ -91,7 +92,8 @@ bool wg__train_pace_is_paused(const struct wg_train_pace *pace)
         return false;
     const double steps = pace->last.steps - pace->begin_steps;
 
-    return is_pause(pace, pace->last.t_s - pace->begin_s, isfinite(steps) ? steps + 1 : 1);
+    return is_pause(pace, pace->last.t_s - pace->begin_s,
+                    (isfinite(steps) ? steps : 0) + fmax(pace->stride, 1));
 }
 
 /* Adds the open beat to the ring. */
@@ -133,6 +135,11 @@ static void take(struct wg_train_pace *pace, const struct wg_train_tick *tick)
     }
     pace->last = *tick;
     pace->has_last = true;
+    if (tick->is_step_end && isfinite(tick->steps)) {
+        if (pace->has_step_ends)
+            pace->stride = fmax(tick->steps - pace->told_steps, stride_fades * pace->stride);
+        pace->told_steps = tick->steps;
+    }
 }
 
 bool wg__train_pace_tick(struct wg_train_pace *pace, const struct wg_train_tick *tick)

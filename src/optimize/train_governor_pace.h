@@ -44,6 +44,7 @@ struct wg_train_pace {
     bool has_last;
     bool is_whole; /* it began at the end of a step */
     double begin_s, begin_steps;
+    double told_steps, stride; /* at the newest end of a step; and by how many steps are told */
     double energy_j, powered_s;
 };
 

@@ -41,11 +41,12 @@ struct wg_train_governor {
     unsigned drifts_in_row; /* those that were unlike from begin to end */
     unsigned pauses, blind_tries;
     unsigned drifts;
-    bool is_frozen;    /* for good: somebody else writes the knob, or no setting is taken */
-    bool is_waiting;   /* HOLD, but the search is not over: no steps came */
-    bool is_checking;  /* the cached profile */
-    bool is_agreed;    /* and it was found to hold */
-    bool takes_pauses; /* they are a part of the job's steps */
+    bool is_frozen;     /* for good: somebody else writes the knob, or no setting is taken */
+    bool is_waiting;    /* HOLD, but the search is not over: no steps came */
+    bool is_checking;   /* the cached profile */
+    bool is_agreed;     /* and it was found to hold */
+    bool takes_pauses;  /* they are a part of the job's steps */
+    double paused_at_s; /* the newest pause ended */
     bool was_told, was_refused;
     /* the measurement */
     bool is_measuring, is_awaiting;

@@ -98,6 +98,7 @@ class Governing(Case):
         self.assertGreater(report["saving"]["energy_share"], 0.05)
         self.assertGreaterEqual(len(stage["profile"]), 3)
         self.assertRegex(done.stderr, r"holding power_limit (175|200) W")
+        self.assertRegex(done.stderr, r"15 s: 1\d\d steps, 1[12]\.?\d* a second, 1\d\d\.\d W, power_limit \d+ W \(.+\)")
         self.expect_nothing_left()
         with open(self.path("r.html"), encoding="utf-8") as file:
             self.assertIn("<svg", file.read())

@@ -169,6 +169,14 @@ static bool reckon(struct world *world)
     return true;
 }
 
+/* Steps that the job has told. */
+static uint64_t told_steps(const struct world *world)
+{
+    const size_t every = world->conditions->tell_every;
+
+    return every > 1 ? world->steps - world->steps % every : world->steps;
+}
+
 static void measure(struct world *world, struct wg_train_measurement *out)
 {
     const struct train_world_conditions *conditions = world->conditions;
@@ -177,7 +185,7 @@ static void measure(struct world *world, struct wg_train_measurement *out)
     const double sd_j =
         hypot(conditions->power_noise * energy_j * sqrt(tick_s / fmax(time_s, tick_s)),
               0.2 * conditions->counter_s * energy_j / time_s);
-    const double steps = (double)(world->steps - world->begin_steps);
+    const double steps = (double)(told_steps(world) - world->begin_steps);
 
     *out = (struct wg_train_measurement){.energy_j = energy_j + sd_j * normal(world),
                                          .energy_error_j = 1.96 * sd_j,
@@ -214,7 +222,7 @@ static bool obey(struct world *world, struct wg_train_governor *governor,
     case WG_TRAIN_BEGIN:
         world->begin_s = world->seen_s;
         world->begin_j = world->energy_j;
-        world->begin_steps = world->steps;
+        world->begin_steps = told_steps(world);
         world->begin_share = world->work_done / world->work;
         return true;
     case WG_TRAIN_END:
@@ -235,9 +243,10 @@ static void feed(struct world *world, struct wg_train_governor *governor, bool i
                  struct train_world_result *out)
 {
     const struct train_world_conditions *conditions = world->conditions;
+    is_step_end = is_step_end && told_steps(world) == world->steps;
     const double late_s =
         is_step_end && conditions->moment_s > 0 ? conditions->moment_s * fabs(normal(world)) : 0;
-    const uint64_t steps = conditions->is_reckoned ? world->reckoned : world->steps;
+    const uint64_t steps = conditions->is_reckoned ? world->reckoned : told_steps(world);
     struct wg_train_tick tick = {
         .t_s = world->t_s + late_s,
         .steps = conditions->is_blind ? (double)NAN : (double)steps,

@@ -40,6 +40,7 @@ struct train_world_conditions {
     double dead_s;      /* before it begins to act */
     double warm_s;      /* time constant of the warm-up */
     double warm_share;  /* how much slower the first step is: 1 is twice as long */
+    size_t tell_every;  /* steps are told by so many; 0: each */
     size_t pause_every; /* steps; 0: no pauses */
     double pause_s;
     double throttle_from_s, throttle_to_s;       /* slowed down by temperature to 70 % */

@@ -119,6 +119,27 @@ static void a_device_that_is_always_throttled_is_not_waited_for(void **state)
     assert_int_equal(result.setting, job.count - 1);
 }
 
+/* A script that prints each tenth step: what lies between two lines is no pause. */
+static void steps_that_are_told_by_tens_are_as_good(void **state)
+{
+    const struct train_world_job job = make_job(0.08);
+    const struct wg_train_config config = config_of("cost:0.5");
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct train_world_conditions conditions = usual();
+        const struct train_world_result each = run(&job, &conditions, &config, seed, 300);
+
+        conditions.tell_every = 10;
+        const struct train_world_result tenth = run(&job, &conditions, &config, seed, 300);
+
+        expect_found(&tenth, seed, 0.01);
+        assert_int_equal(tenth.aborts, 0);
+        if (!(tenth.hold_s < 2 * each.hold_s))
+            fail_msg("held at %g s, and at %g s when each step is told", tenth.hold_s, each.hold_s);
+    }
+}
+
 static void pauses_are_neither_steps_nor_drift(void **state)
 {
     static const size_t every[] = {400, 100, 12};
@@ -398,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_given_warm_up_is_kept),
         cmocka_unit_test(throttled_measurements_are_thrown_away),
         cmocka_unit_test(a_device_that_is_always_throttled_is_not_waited_for),
+        cmocka_unit_test(steps_that_are_told_by_tens_are_as_good),
         cmocka_unit_test(pauses_are_neither_steps_nor_drift),
         cmocka_unit_test(nothing_drifts_in_a_steady_job),
         cmocka_unit_test(a_job_that_becomes_faster_in_the_search_leaves_no_profile_of_two_worlds),
