@@ -29,8 +29,8 @@ static void write_facts(struct wg_page *page, const struct wg_train_report *repo
 {
     const struct wg_train_result *result = report->result;
     char energy[WG_QUANTITY_TEXT_SIZE], time[48], saved[48], note[WG_QUANTITY_TEXT_SIZE],
-        held[WG_QUANTITY_TEXT_SIZE];
-    struct wg_page_fact facts[4];
+        held[WG_TRAIN_STAGES_MAX][WG_QUANTITY_TEXT_SIZE];
+    struct wg_page_fact facts[3 + WG_TRAIN_STAGES_MAX];
     size_t count = 0;
     struct wg_train_saving saving;
     wg__train_saving(result, &saving);
@@ -44,10 +44,13 @@ static void write_facts(struct wg_page *page, const struct wg_train_report *repo
         wg__train_slower_text(note, saving.slower_share);
         facts[count++] = (struct wg_page_fact){saved, "of the energy saved", note};
     }
-    const struct wg_train_stage *stage = &result->stages[0];
-    if (result->is_governed && stage->best < stage->settings.count) {
-        wg__knob_text(held, stage->settings.knob, stage->settings.setting[stage->best]);
-        facts[count++] = (struct wg_page_fact){held, wg_knob_key(stage->settings.knob), "held"};
+    for (size_t i = 0; i < result->stage_count && result->is_governed; i++) {
+        const struct wg_train_stage *stage = &result->stages[i];
+        if (stage->best >= stage->settings.count)
+            continue;
+        wg__knob_text(held[i], stage->settings.knob, stage->settings.setting[stage->best]);
+        facts[count++] = (struct wg_page_fact){held[i], wg_knob_key(stage->settings.knob),
+                                               wg__train_standing(report, stage)};
     }
     wg__page_facts(page, facts, count);
 }

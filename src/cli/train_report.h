@@ -44,6 +44,11 @@ void wg__train_row(const struct wg_train_report *report, const struct wg_train_s
 void wg__train_table(const struct wg_train_report *report, const struct wg_train_stage *stage,
                      struct wg_table *out);
 
+/* What becomes of a stage's best setting: "held", while the search goes on "best so far", and of a
+ * job that was only observed "as it stands". */
+const char *wg__train_standing(const struct wg_train_report *report,
+                               const struct wg_train_stage *stage);
+
 enum { WG_SETTING_TEXT_SIZE = 2 * WG_QUANTITY_TEXT_SIZE + 8 };
 
 /* "in 7.1 % more time". */

@@ -89,6 +89,14 @@ static void setting_text(char out[static WG_SETTING_TEXT_SIZE], const struct wg_
         (void)snprintf(out, WG_SETTING_TEXT_SIZE, "%s .. %s", least_text, most_text);
 }
 
+const char *wg__train_standing(const struct wg_train_report *report,
+                               const struct wg_train_stage *stage)
+{
+    if (!report->result->is_governed)
+        return "as it stands";
+    return isfinite(stage->search_s) ? "held" : "best so far";
+}
+
 void wg__train_table(const struct wg_train_report *report, const struct wg_train_stage *stage,
                      struct wg_table *out)
 {
@@ -121,10 +129,7 @@ void wg__train_table(const struct wg_train_report *report, const struct wg_train
             wg__table_cell(out, "%s", "");
         else
             wg__table_cell(out, "%.2f s", row.point->settle_s);
-        wg__table_cell(out, "%s",
-                       !row.is_best                ? ""
-                       : isfinite(stage->search_s) ? "held"
-                                                   : "best so far");
+        wg__table_cell(out, "%s", row.is_best ? wg__train_standing(report, stage) : "");
     }
 }
 

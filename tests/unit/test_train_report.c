@@ -126,6 +126,14 @@ static void says_what_was_saved_or_why_not(void **state)
     /* 100 steps at 25 J less, of 8500 + 2500 J; 100 steps at 0.25 s more, of 200 - 25 s. */
     expect_verdict(&stage, "22.7 ± 0.0 % of the energy (2500.0 J) against the largest setting, in "
                            "14.3 % more time");
+    const struct wg_train_stage *first = &stage.result.stages[0];
+    assert_string_equal(wg__train_standing(&stage.report, first), "held");
+    stage.result.stages[0].search_s = NAN;
+    assert_string_equal(wg__train_standing(&stage.report, first), "best so far");
+    stage.result.is_governed = false;
+    assert_string_equal(wg__train_standing(&stage.report, first), "as it stands");
+    stage.result.is_governed = true;
+    stage.result.stages[0].search_s = 12;
     char text[WG_QUANTITY_TEXT_SIZE];
     wg__train_slower_text(text, -0.216);
     assert_string_equal(text, "in 21.6 % less time");
