@@ -72,7 +72,8 @@ struct wg_batch_outcome {
 
 /* What a policy expects of an arm: what a run that reaches the target costs on average, its median,
  * and where it lies with 80 % probability; likewise its epochs. `recurrence_j` is what a recurrence
- * would cost on average, the runs that fail before included: by that an arm is judged. */
+ * would cost on average, the runs that fail before included: by that an arm is judged. Joules are
+ * NAN until a cost on this GPU type is known. */
 struct wg_batch_belief {
     double cost_j, low_j, high_j;
     double epochs, epochs_low, epochs_high;

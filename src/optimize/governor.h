@@ -100,7 +100,9 @@ struct wg_governor {
     double *draws; /* scratch of the choice: WG_EPOCHS_DRAWS x arms */
 };
 
-/* governor_costs.c */
+/* governor_costs.c. Before some arm has a cost (`has_cost`), all are alike to the choice at 1 an
+ * epoch, which is no joule. */
+bool wg__governor_has_cost(const struct wg_governor *governor);
 void wg__governor_update_costs(struct wg_governor *governor);
 bool wg__governor_next_survey(struct wg_governor *governor, size_t *arm_out);
 double wg__governor_premium_j(const struct wg_governor *governor, size_t arm);

@@ -197,6 +197,11 @@ static uint64_t known_arms(const struct wg_governor *governor)
     return known;
 }
 
+bool wg__governor_has_cost(const struct wg_governor *governor)
+{
+    return known_arms(governor) != 0;
+}
+
 /* Where a survey costs a good part of a run (a command that takes minutes to start), the plan of
  * the start has left arms out. As runs go by, some more become affordable: of the arms that may be
  * within reach of the best by what is expected of them, the one in the widest gap. */

@@ -473,7 +473,7 @@ static size_t best_arm(const struct wg_batch_policy *policy)
     return ((const struct wg_governor *)policy)->incumbent;
 }
 
-/* In joules only once some cost is known; until then all arms are alike at 1 J an epoch. */
+/* Epochs may be known from another GPU type before any cost on this one is. */
 static bool believe(struct wg_batch_policy *policy, size_t arm, struct wg_batch_belief *out)
 {
     static const double sds_of_80_percent = 1.2815515655446004;
@@ -485,14 +485,16 @@ static bool believe(struct wg_batch_policy *policy, size_t arm, struct wg_batch_
     const double spread = exp2(sds_of_80_percent * sqrt(model->variance[arm]));
     const double epochs =
         exp2(model->mean[arm]) * exp(0.5 * M_LN2 * M_LN2 * model->noise_variance[arm]);
-    const double epoch_j = governor->cost[arm].epoch_j;
-    *out = (struct wg_batch_belief){.recurrence_j = governor->expected_j[arm],
-                                    .cost_j = epoch_j * epochs,
-                                    .low_j = epoch_j * epochs / spread,
-                                    .high_j = epoch_j * epochs * spread,
-                                    .epochs = epochs,
-                                    .epochs_low = epochs / spread,
-                                    .epochs_high = epochs * spread};
+    const bool has_cost = wg__governor_has_cost(governor);
+    const double epoch_j = has_cost ? governor->cost[arm].epoch_j : (double)NAN;
+    *out =
+        (struct wg_batch_belief){.recurrence_j = has_cost ? governor->expected_j[arm] : (double)NAN,
+                                 .cost_j = epoch_j * epochs,
+                                 .low_j = epoch_j * epochs / spread,
+                                 .high_j = epoch_j * epochs * spread,
+                                 .epochs = epochs,
+                                 .epochs_low = epochs / spread,
+                                 .epochs_high = epochs * spread};
     return true;
 }
 

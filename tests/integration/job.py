@@ -154,9 +154,23 @@ class Life(Case):
             run = self.next("bert", "--gpu-name", "A", "--gpus", 2)
             epochs = 5 if run["batch_size"] == 64 else 9
             self.report(run["run"], "--reached", "--epochs", epochs, "--energy", 100 * epochs, "--time", 9)
-        self.assertEqual(self.next("bert", "--gpu-name", "B")["batch_size"], 64)
-        gpus = json.loads(self.job("show", "bert", "--json"))["gpus"]
-        self.assertEqual([(gpu["gpu_model"], gpu["gpu_count"]) for gpu in gpus], [("A", 2), ("B", 1)])
+        run = self.next("bert", "--gpu-name", "B")
+        self.assertEqual(run["batch_size"], 64)
+
+        def gpus():
+            return json.loads(self.job("show", "bert", "--json"))["gpus"]
+        self.assertEqual([(gpu["gpu_model"], gpu["gpu_count"]) for gpu in gpus()], [("A", 2), ("B", 1)])
+        # Epochs are the same on any GPU, but nothing has cost anything on this one yet.
+        self.assertIsNone(gpus()[1]["default_cost_j"])
+        for row in gpus()[1]["batch_sizes"]:
+            joules = {value for name, value in row["expected"].items() if name.endswith("_j")}
+            self.assertEqual((joules, row["mean_cost_j"]), ({None}, None))
+            self.assertGreater(row["expected"]["epochs"], 4)
+        table = self.job("show", "bert").partition("1 x B")[2].partition("\n\n")[0]
+        self.assertNotIn("J", table)
+        self.report(run["run"], "--reached", "--epochs", 5, "--energy", 70000, "--time", 9)
+        for row in gpus()[1]["batch_sizes"]:
+            self.assertGreater(row["expected"]["cost_j"], 10000)
 
     def test_surveys_are_reported_as_broken_epochs(self):
         self.create()

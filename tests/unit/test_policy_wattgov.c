@@ -337,6 +337,32 @@ static void starts_on_another_gpu_near_the_best_arm(void **state)
     assert_true(with_best >= 8);
 }
 
+static void believes_no_joules_before_a_cost_on_its_own_gpu(void **state)
+{
+    (void)state;
+    const struct toy_world world = make_ladder();
+    struct stage there = open_stage(&world, 1), here = open_stage(&world, 1);
+    struct wg_batch_belief taught, belief;
+    recur_times(&there, 40);
+    ops->transfer(here.driver.policy, there.driver.policy, same_arms);
+    for (size_t i = 0; i < 7; i++) {
+        assert_true(ops->believe(there.driver.policy, i, &taught));
+        assert_true(ops->believe(here.driver.policy, i, &belief));
+        assert_true(belief.epochs_low < belief.epochs && belief.epochs < belief.epochs_high);
+        check_close(belief.epochs, taught.epochs, 0.5 * taught.epochs);
+        assert_true(taught.cost_j > taught.epochs); /* an epoch costs more than 1 J there */
+        assert_true(isnan(belief.cost_j) && isnan(belief.low_j) && isnan(belief.high_j) &&
+                    isnan(belief.recurrence_j));
+    }
+    ops->tell_survey(here.driver.policy, 3, 5, 1);
+    for (size_t i = 0; i < 7; i++) {
+        assert_true(ops->believe(here.driver.policy, i, &belief));
+        assert_true(belief.low_j < belief.cost_j && belief.cost_j < belief.high_j);
+    }
+    close_stage(&there);
+    close_stage(&here);
+}
+
 /* There: arms 8..512; here only those from 32 on, so arm i there is arm i - 2 here. */
 static void transfers_between_different_sets_of_batch_sizes(void **state)
 {
@@ -516,6 +542,7 @@ int main(void)
         cmocka_unit_test(without_a_change_nothing_is_forgotten),
         cmocka_unit_test(a_change_of_epoch_cost_rescales_the_other_arms),
         cmocka_unit_test(starts_on_another_gpu_near_the_best_arm),
+        cmocka_unit_test(believes_no_joules_before_a_cost_on_its_own_gpu),
         cmocka_unit_test(transfers_between_different_sets_of_batch_sizes),
         cmocka_unit_test(transfer_from_one_that_knows_nothing_is_a_cold_start),
         cmocka_unit_test(transferred_histories_do_not_overflow),
