@@ -83,6 +83,7 @@ struct session {
     struct wg_job_watch *watch;
     unsigned last_epoch;    /* told to the watch */
     unsigned pending_epoch; /* done, and its metric not told yet; 0: none */
+    bool has_batch_size;    /* another one than asked for was told, and that was said */
     bool holds_metric;      /* it was told, and its epoch not */
     double held_metric;
     struct wg_train_result result;
@@ -158,6 +159,22 @@ static bool take_metric(struct session *session, double metric)
     return true;
 }
 
+/* Ranks may tell the batch size of all together, so another number need not be wrong. */
+static void check_batch_size(struct session *session, double told)
+{
+    const struct wg_store_run *run = &session->attempt->order->run;
+    struct wg_error note;
+    if (session->has_batch_size || told == run->batch_size ||
+        told == (double)run->batch_size * run->gpu_count)
+        return;
+    session->has_batch_size = true;
+    (void)wg__fail(&note, WG_EDATA,
+                   "the command says that its batch size is %g, but this run is one of %u: does it "
+                   "use {batch_size} or $WATTGOV_BATCH_SIZE?",
+                   told, run->batch_size);
+    say(note.text);
+}
+
 /* False ends the command. */
 static bool take_event(const struct wg_progress_event *event, void *context)
 {
@@ -165,6 +182,9 @@ static bool take_event(const struct wg_progress_event *event, void *context)
     const char *metric = session->attempt->order->job.metric;
     const unsigned most = session->attempt->order->job.max_epochs;
     switch (event->kind) {
+    case WG_PROGRESS_BATCH_SIZE:
+        check_batch_size(session, event->value);
+        return true;
     case WG_PROGRESS_EPOCH:
         if (!(event->value >= 1))
             return true;
@@ -337,7 +357,7 @@ static enum wg_code run_attempt(void *context, const struct wg_job_attempt *atte
     session->attempt = attempt;
     session->watch = watch;
     session->last_epoch = session->pending_epoch = 0;
-    session->holds_metric = false;
+    session->holds_metric = session->has_batch_size = false;
     session->result = (struct wg_train_result){0};
     announce(session);
     struct wg_train_request request = {.machine = session->machine,

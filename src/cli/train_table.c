@@ -157,7 +157,9 @@ void wg__train_verdict(const struct wg_train_report *report, struct wg_buffer *o
                         "$WATTGOV_PROGRESS or --step-regex");
     } else if (result->is_governed) {
         const struct wg_train_stage *stage = &result->stages[0];
-        wg__buffer_puts(out, isfinite(stage->search_s) && stage->best < stage->settings.count
+        const bool is_unseen = (result->total.flags & (WG_WINDOW_LOST | WG_WINDOW_HUNG)) != 0;
+        wg__buffer_puts(out, is_unseen ? "unknown: a part of the energy could not be measured"
+                             : isfinite(stage->search_s) && stage->best < stage->settings.count
                                  ? "unknown: steps were done at settings that were not measured"
                                  : "unknown: the search did not come to its end");
     } else {

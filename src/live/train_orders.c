@@ -27,7 +27,9 @@ static void attribute_steps(struct wg_train_run *run)
 {
     if (isnan(run->steps) || run->governor == NULL)
         return;
-    stage_of(run)->steps_at[run->setting] += run->steps - run->counted_steps;
+    /* Steps at somebody else's setting are none of ours to account for. */
+    if (!run->is_foreign)
+        stage_of(run)->steps_at[run->setting] += run->steps - run->counted_steps;
     run->counted_steps = run->steps;
 }
 
@@ -132,6 +134,7 @@ void wg__train_look(struct wg_train_run *run)
                       "governing has ended",
                       run->infos[g]->label, wg_knob_key(settings->knob), look.value * scale,
                       is_limit ? "W" : "MHz", look.expected * scale);
+        attribute_steps(run);
         run->is_foreign = run->result->was_foreign = true;
         return;
     }

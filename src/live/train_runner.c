@@ -140,8 +140,13 @@ static enum wg_code prepare_control(struct wg_train_run *run, struct wg_error *e
         run->result->stage_count = 1;
         return WG_OK;
     }
-    if (code == WG_OK)
-        code = take_knobs(run, &why);
+    /* Where nothing can be chosen that may be another governor's doing: its name says more. */
+    struct wg_error taking;
+    const enum wg_code taken = take_knobs(run, &taking);
+    if (code == WG_OK || taken == WG_EBUSY) {
+        code = taken;
+        why = taking;
+    }
     if (code == WG_OK) {
         run->result->is_governed = true;
         return WG_OK;

@@ -77,8 +77,11 @@ void wg__train_saving(const struct wg_train_result *result, struct wg_train_savi
     *out = (struct wg_train_saving){0};
     const size_t count = result->stage_count > 0 ? first->settings.count : 0;
     const struct wg_train_point *yardstick = count > 0 ? point_of(first, count - 1) : NULL;
-    out->is_known = yardstick != NULL && first->best < count &&
-                    point_of(first, first->best) != NULL && unknown_share(result) <= unknown_most;
+    /* Of a run of which a part was not seen nobody knows what a share of it is. */
+    const uint32_t unseen = WG_WINDOW_LOST | WG_WINDOW_HUNG | WG_WINDOW_PARTIAL;
+    out->is_known = yardstick != NULL && (result->total.flags & unseen) == 0 &&
+                    first->best < count && point_of(first, first->best) != NULL &&
+                    unknown_share(result) <= unknown_most;
     for (size_t i = 0; i < result->stage_count && out->is_known; i++)
         add_stage(&result->stages[i], yardstick, out, &slower_s, &error_j);
     const double would_be_j = result->total.energy_j + out->energy_j;

@@ -174,6 +174,11 @@ class Recurrences(Case):
         self.assertLess(json.loads(out)["time_s"], 4)  # 9 epochs take 2 s; a wait for the lock took 10 s
         self.assertEqual(self.ends(), ["reached"])
 
+    def test_a_command_that_ignores_its_batch_size_is_told_of(self):
+        script = 'echo "batch_size 4096" >> "$WATTGOV_PROGRESS"; echo "metric 0.9" >> "$WATTGOV_PROGRESS"; sleep 0.1'
+        said = self.job("run", "job", "--observe", "--", "sh", "-c", script).stderr
+        self.assertEqual(said.count("says that its batch size is 4096, but this run is one of 8"), 1, said)
+
     def test_giving_up_is_said_also_quietly(self):
         self.job("create", "vain", "--batch-sizes", "8,16", "--default", "8", "--target", "acc>=0.8", "--max-epochs", "1")
         script = 'echo "epoch 1" >> "$WATTGOV_PROGRESS"; echo "metric 0.1" >> "$WATTGOV_PROGRESS"; sleep 0.02'

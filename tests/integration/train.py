@@ -343,6 +343,26 @@ class Ends(Case):
         wait_for_line(process, "holding power_limit")
         self.expect_it_is_left(process)
 
+    def test_steps_at_somebody_elses_limit_save_nothing(self):
+        process = self.train_in_background(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
+                                           tool("wattgov-vload"), *JOB, "--epochs", "3")
+        wait_for_line(process, "holding power_limit")
+        self.assertEqual(self.client(self.machine).call("nvmlDeviceSetPowerManagementLimit", 0, 250000)["code"], 0)
+        wait_for_line(process, "somebody else has set power_limit to 250")
+        process.communicate(timeout=DEADLINE_S)
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            saving = json.load(file)["saving"]
+        # Some ten of 24 s ran at limits that save a tenth or a fifth.
+        self.assertTrue(0 < saving["energy_share"] < 0.11, saving)
+
+    def test_the_holder_of_the_smallest_limit_is_named_too(self):
+        process = self.train_in_background("--no-cache", "--objective", "energy", "--profile", "warmup=50ms,measure=100ms",
+                                           "--", tool("wattgov-vload"), *JOB, "--epochs", "1000")
+        wait_for_line(process, "holding power_limit 100 W")
+        done = self.train("--", "echo", "must not run")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"power_limit.*wattgov train: .*vload.*\d+")
+
     def expect_it_is_left(self, process):
         client = self.client(self.machine)
         self.assertEqual(client.call("nvmlDeviceSetPowerManagementLimit", 0, 222000)["code"], 0)
