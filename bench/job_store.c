@@ -106,6 +106,8 @@ static bool run(struct world *world, uint64_t recurrence, unsigned attempt)
     row.metric = metric;
     row.setting = 225;
     row.steps_per_epoch = 391;
+    row.saved_j = 1000;
+    row.saved_sd_j = 10;
     require(ops->run_end(world->store, &row, &err), &err);
     const double epoch_j = row.cost_j / fmax(1, done);
     if (done > 0)

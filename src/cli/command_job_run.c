@@ -316,6 +316,30 @@ static void announce(const struct session *session)
                       (unsigned long long)run->recurrence, run->attempt, run->batch_size);
 }
 
+/* What its limits have saved of a run's cost. */
+static void find_saving(const struct session *session, struct wg_objective objective,
+                        struct wg_job_result *out)
+{
+    static const double two_sided_95 = 1.96;
+    const struct wg_train_result *result = &session->result;
+    struct wg_train_saving saving;
+    wg__train_saving(result, &saving);
+    objective.max_power_w = result->max_power_w;
+    if (!result->is_governed || !saving.is_known || !(saving.slower_share > -1))
+        return;
+    const double time_s = result->time_s / (1 + saving.slower_share);
+    const double energy_j = result->total.energy_j + saving.energy_j;
+    const double paid_j =
+        wg__objective_cost_per_s(&objective, result->total.energy_j / result->time_s) *
+        result->time_s;
+    const double would_be_j = wg__objective_cost_per_s(&objective, energy_j / time_s) * time_s;
+    const double sd_j = saving.share_error / two_sided_95 * would_be_j;
+    if (!isfinite(would_be_j - paid_j) || !(sd_j > 0))
+        return;
+    out->saved_j = would_be_j - paid_j;
+    out->saved_sd_j = sd_j;
+}
+
 /* What became of an attempt, once its command has ended. */
 static void take_result(struct session *session, const struct wg_objective *objective,
                         struct wg_job_result *out)
@@ -345,6 +369,8 @@ static void take_result(struct session *session, const struct wg_objective *obje
         .epochs = epochs,
         .steps_per_epoch = has_steps ? result->steps_per_epoch : 0,
         .setting = has_best ? stage->settings.setting[stage->best] : (double)NAN};
+    if (!is_survey)
+        find_saving(session, *objective, out);
 }
 
 static enum wg_code run_attempt(void *context, const struct wg_job_attempt *attempt,

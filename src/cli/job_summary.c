@@ -59,7 +59,12 @@ static bool add_to_bill(struct wg_job_summary *summary, const struct wg_job_shar
     const bool is_default = run->batch_size == summary->job.default_batch;
     struct wg_job_bill *bill = &summary->bills[run->recurrence];
     bill->paid_j += or_0(run->cost_j);
-    bill->paid_at_default_j += is_default ? or_0(run->cost_j) : 0;
+    if (is_default && !isnan(run->saved_sd_j)) {
+        bill->unrestrained_j += run->cost_j + run->saved_j;
+        bill->unrestrained_sd_j += run->saved_sd_j;
+    } else if (is_default) {
+        bill->unknown_j += or_0(run->cost_j);
+    }
     bill->share = (size_t)(share - summary->shares);
     if (run->state != WG_RUN_REACHED || run->is_survey || bill->has_reached)
         return false;
@@ -81,6 +86,12 @@ static void count_end(struct wg_job_batch *batch, const struct wg_store_run *run
     batch->time_s += run->time_s;
     batch->cost_j += run->cost_j;
     batch->cost_squares += run->cost_j * run->cost_j;
+    if (isnan(run->saved_sd_j)) {
+        batch->unknown_j += run->cost_j;
+        return;
+    }
+    batch->unrestrained_j += run->cost_j + run->saved_j;
+    batch->unrestrained_sd_j += run->saved_sd_j;
 }
 
 static bool add_run(void *context, const struct wg_store_run *run)
@@ -124,8 +135,9 @@ static void judge_default(struct wg_job_share *share, size_t arm, double max_lim
     if (n >= 2) {
         const double mean = batch->cost_j / n;
         const double variance = fmax(0, batch->cost_squares - n * mean * mean) / (n - 1);
-        share->default_j = factor * mean;
-        share->default_sd_j = factor * sqrt(variance / n);
+        share->default_j = (batch->unrestrained_j + factor * batch->unknown_j) / n;
+        share->default_sd_j =
+            hypot(share->default_j / mean * sqrt(variance / n), batch->unrestrained_sd_j / n);
     } else if (share->has_belief[arm]) {
         static const double sds_of_80_percent = 1.2815515655446004;
         const struct wg_batch_belief *belief = &share->belief[arm];
@@ -159,6 +171,7 @@ static void sum_savings(struct wg_job_summary *summary)
     double saved = 0, variance = 0;
     for (size_t i = 0; i < summary->share_count; i++) {
         const struct wg_job_share *share = &summary->shares[i];
+        double error_j = 0;   /* of the profiles */
         double elsewhere = 0; /* recurrences that reached the target at another batch size */
         for (uint64_t r = 0; r < summary->job.next_recurrence; r++) {
             const struct wg_job_bill *bill = &summary->bills[r];
@@ -166,11 +179,14 @@ static void sum_savings(struct wg_job_summary *summary)
                 continue;
             saved -= bill->paid_j;
             summary->completed_j += bill->has_reached ? bill->paid_j : 0;
-            if (bill->has_reached && !bill->at_default)
+            if (bill->has_reached && !bill->at_default) {
                 elsewhere++;
-            else
-                saved += share->default_factor * bill->paid_at_default_j;
+                continue;
+            }
+            saved += bill->unrestrained_j + share->default_factor * bill->unknown_j;
+            error_j += bill->unrestrained_sd_j;
         }
+        variance += error_j * error_j;
         if (elsewhere > 0) {
             saved += elsewhere * share->default_j;
             variance += elsewhere * elsewhere * share->default_sd_j * share->default_sd_j;

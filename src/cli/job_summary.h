@@ -7,12 +7,17 @@
  *
  *     it reached the target at another size   the mean of the default's own runs once there are
  *                                             two, else what the policy expects of the default
- *     else                                    what its runs at the default cost, scaled to that
+ *     else                                    what its runs at the default would have cost at that
  *                                             limit: they would have gone the same way
+ *
+ * What a run would have cost at that limit its own profile has told at its end (job_runner.h). Of a
+ * run without one the cost is scaled by what the newest profile of the default says, its search and
+ * all that is no step included.
  *
  * So a job that ran nothing but the default, at that limit, has saved 0 and that is certain; runs
  * at other sizes of a recurrence that was given up were paid for nothing. The interval is of 95 %,
- * from the spread of the default's mean; GPU types are summed.
+ * from the spread of the default's mean and the error of the profiles, which many runs may share,
+ * so it does not become less by their number; GPU types are summed.
  *
  * Owns: the history.    Threads: one at a time.
  */
@@ -27,6 +32,8 @@ struct wg_job_batch {
     unsigned runs, reached, failed;          /* that ended; failed: and stopped */
     double epochs, energy_j, time_s, cost_j; /* sums over those that reached */
     double cost_squares;
+    double unrestrained_j, unrestrained_sd_j; /* at the largest limit, where that is known ... */
+    double unknown_j;                         /* ... and the cost of the others */
 };
 
 /* A GPU type's part. */
@@ -43,10 +50,11 @@ struct wg_job_share {
 
 /* What was paid for a recurrence, and where it ended. */
 struct wg_job_bill {
-    double paid_j, paid_at_default_j;
-    size_t share;     /* number of its last run's GPU type */
-    bool has_reached; /* the target */
-    bool at_default;  /* at the default */
+    double paid_j;
+    double unrestrained_j, unrestrained_sd_j, unknown_j; /* likewise, at the default alone */
+    size_t share;                                        /* number of its last run's GPU type */
+    bool has_reached;                                    /* the target */
+    bool at_default;                                     /* at the default */
 };
 
 struct wg_job_point {

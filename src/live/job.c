@@ -166,6 +166,8 @@ static struct wg_store_run make_run(const struct wg_store_job *job,
         .cost_j = NAN,
         .setting = NAN,
         .steps_per_epoch = NAN,
+        .saved_j = NAN,
+        .saved_sd_j = NAN,
     };
     run.lease_until_s = run.started_s + run.lease_s;
     (void)snprintf(run.gpu_model, sizeof run.gpu_model, "%s", request->gpu_model);
@@ -529,6 +531,8 @@ static enum wg_code end_run(struct wg_store *store, const char *name,
     run.time_s = report->time_s;
     run.setting = report->setting;
     run.steps_per_epoch = report->steps_per_epoch > 0 ? report->steps_per_epoch : (double)NAN;
+    run.saved_j = report->saved_sd_j > 0 ? report->saved_j : (double)NAN;
+    run.saved_sd_j = report->saved_sd_j > 0 ? report->saved_sd_j : (double)NAN;
     if (!isnan(report->metric))
         run.metric = report->metric;
     out->cost_j = run.cost_j;

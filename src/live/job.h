@@ -94,9 +94,11 @@ struct wg_job_report {
     enum wg_run_state state; /* REACHED, STOPPED, FAILED, CRASHED or RETURNED */
     double epochs;           /* whole ones, except of a survey */
     double energy_j, time_s;
-    double metric;          /* NAN: as told last */
-    double setting;         /* NAN: not known */
-    double steps_per_epoch; /* 0: not known */
+    double metric;              /* NAN: as told last */
+    double setting;             /* NAN: not known */
+    double steps_per_epoch;     /* 0: not known */
+    double saved_j, saved_sd_j; /* of the cost, beside the largest power limit, and the standard
+                                   deviation; a deviation of 0: not known */
     double now_s;
 };
 

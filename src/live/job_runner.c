@@ -254,6 +254,8 @@ static enum wg_code report(const struct wg_job_watch *watch, const struct wg_job
                                        .metric = watch->metric,
                                        .setting = result->setting,
                                        .steps_per_epoch = result->steps_per_epoch,
+                                       .saved_j = result->saved_j,
+                                       .saved_sd_j = result->saved_sd_j,
                                        .now_s = now_s(watch->opts)};
     enum wg_code code = WG_OK;
     for (unsigned i = 0; i < REPORT_TRIES; i++) {

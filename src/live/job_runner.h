@@ -51,8 +51,9 @@ struct wg_job_result {
     int exit_status;                               /* of the command; 0 when we have ended it */
     double epochs; /* a survey's: broken; of a run what the watch was told counts */
     double energy_j, time_s;
-    double setting;         /* of the power knob at the end; NAN: none */
-    double steps_per_epoch; /* of a run; 0: not known */
+    double setting;             /* of the power knob at the end; NAN: none */
+    double steps_per_epoch;     /* of a run; 0: not known */
+    double saved_j, saved_sd_j; /* as wg_job_report has them */
 };
 
 /* Runs one attempt. An error means that the command could not be run at all (WG_ENOENT: there is no

@@ -64,7 +64,7 @@
     X(RUN_EPOCH, "UPDATE runs SET last_epoch = ?, metric = ? WHERE id = ?")                        \
     X(RUN_END,                                                                                     \
       "UPDATE runs SET state = ?, ended_s = ?, epochs = ?, energy_j = ?, time_s = ?, cost_j = ?, " \
-      "setting = ?, metric = ?, steps_per_epoch = ? WHERE id = ?")                                 \
+      "setting = ?, metric = ?, steps_per_epoch = ?, saved_j = ?, saved_sd_j = ? WHERE id = ?")    \
     X(RUN_TAKE_BACK, "UPDATE runs SET state = 6, ended_s = ? WHERE id = ?")                        \
     X(RUN_REVIVE, "UPDATE runs SET state = 0, ended_s = NULL, lease_until_s = ? WHERE id = ?")     \
     X(RECURRENCE_GET,                                                                              \
@@ -102,8 +102,8 @@
     "runs.host, runs.pid, runs.started_s, runs.lease_s, runs.lease_until_s, runs.last_epoch, "     \
     "runs.metric, runs.epoch_cost_j, runs.epoch_cost_max_limit_j, runs.first_epoch_cost_j, "       \
     "runs.state, runs.ended_s, runs.epochs, runs.energy_j, runs.time_s, runs.cost_j, "             \
-    "runs.setting, runs.steps_per_epoch"
-enum { WG_SQLITE_RUN_COLUMNS = 30 };
+    "runs.setting, runs.steps_per_epoch, runs.saved_j, runs.saved_sd_j"
+enum { WG_SQLITE_RUN_COLUMNS = 32 };
 
 enum wg_sqlite_statement {
 #define X(name, text) WG_SQL_##name,

@@ -109,6 +109,8 @@ static enum wg_code read_run(const struct wg_sqlite *store, sqlite3_stmt *values
     out->cost_j = wg__sqlite_real_or_nan(&row, 27, 0, most);
     out->setting = wg__sqlite_real_or_nan(&row, 28, 0, most);
     out->steps_per_epoch = wg__sqlite_real_or_nan(&row, 29, 0, most);
+    out->saved_j = wg__sqlite_real_or_nan(&row, 30, -most, most);
+    out->saved_sd_j = wg__sqlite_real_or_nan(&row, 31, 0, most);
     return wg__sqlite_check_row(store, &row, "run", out->id, err);
 }
 
@@ -250,9 +252,10 @@ enum wg_code wg__sqlite_run_end(struct wg_store *base, const struct wg_store_run
 {
     static const struct change change = {WG_RUN_OPEN, WG_SQL_RUN_END, WG_FACT_ENDED,
                                          "cannot end the run"};
-    return change_run(as_sqlite(base), run->id, &change, err, "iddddddddi", (int64_t)run->state,
+    return change_run(as_sqlite(base), run->id, &change, err, "iddddddddddi", (int64_t)run->state,
                       run->ended_s, run->epochs, run->energy_j, run->time_s, run->cost_j,
-                      run->setting, run->metric, run->steps_per_epoch, run->id);
+                      run->setting, run->metric, run->steps_per_epoch, run->saved_j,
+                      run->saved_sd_j, run->id);
 }
 
 enum wg_code wg__sqlite_run_take_back(struct wg_store *base, int64_t id, double now_s,

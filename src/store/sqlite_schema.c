@@ -71,8 +71,11 @@ static const char schema_3[] =
     " job INTEGER PRIMARY KEY REFERENCES jobs ON DELETE CASCADE, number INTEGER NOT NULL,"
     " version TEXT NOT NULL, state BLOB NOT NULL) STRICT;";
 
-/* A survey needs to know how many steps an epoch has. */
-static const char schema_4[] = "ALTER TABLE runs ADD COLUMN steps_per_epoch REAL;";
+/* A survey needs to know how many steps an epoch has, and what a run would have cost at the largest
+ * power limit only its own profile tells. */
+static const char schema_4[] = "ALTER TABLE runs ADD COLUMN steps_per_epoch REAL;"
+                               "ALTER TABLE runs ADD COLUMN saved_j REAL;"
+                               "ALTER TABLE runs ADD COLUMN saved_sd_j REAL;";
 
 /* In order; the place of a script is the schema that it begins with. */
 static const char *const scripts[] = {schema_1, schema_2, schema_3, schema_4};

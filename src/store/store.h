@@ -112,8 +112,9 @@ struct wg_store_run {
     double ended_s;
     double epochs; /* a survey's may be broken */
     double energy_j, time_s, cost_j;
-    double setting;         /* of the power knob that it ended with */
-    double steps_per_epoch; /* as its command told them */
+    double setting;             /* of the power knob that it ended with */
+    double steps_per_epoch;     /* as its command told them */
+    double saved_j, saved_sd_j; /* of its cost, by its power limits, and the standard deviation */
 };
 
 enum wg_fact_kind {

@@ -174,6 +174,22 @@ class Recurrences(Case):
         self.assertLess(json.loads(out)["time_s"], 4)  # 9 epochs take 2 s; a wait for the lock took 10 s
         self.assertEqual(self.ends(), ["reached"])
 
+    def test_the_search_is_not_taken_for_time_at_the_limit_that_it_found(self):
+        self.job("create", "squad", "--batch-sizes", "16,32", "--default", "32", "--target", "f1>=84", "--max-epochs", "6",
+                 "--policy", "fixed")
+        for _ in range(2):
+            self.job("run", "squad", "--profile", "warmup=50ms,measure=150ms", "--", tool("wattgov-vload"), "squad", "--gpu",
+                     "V100", "--batch-size", "{batch_size}", "--time-scale", "1000", "--samples-per-epoch", "5120",
+                     "--print-every", "10000")
+        facts = [json.loads(line) for line in self.job("export", "squad").stdout.splitlines()[1:]]
+        at_largest_j = {fact["run"]: fact["epoch_cost_max_limit_j"] for fact in facts if fact["kind"] == "profiled"}
+        ends = [fact for fact in facts if fact["kind"] == "ended"]
+        paid_j = sum(fact["cost_j"] for fact in ends)
+        saved_j = sum(fact["epochs"] * at_largest_j[fact["run"]] for fact in ends) - paid_j
+        shown = json.loads(self.job("show", "squad", "--json").stdout)
+        self.assertAlmostEqual(shown["saved_j"], saved_j, delta=0.03 * paid_j)
+        self.assertGreater(shown["saved_high_j"] - shown["saved_low_j"], 0)
+
     def test_a_command_that_ignores_its_batch_size_is_told_of(self):
         script = 'echo "batch_size 4096" >> "$WATTGOV_PROGRESS"; echo "metric 0.9" >> "$WATTGOV_PROGRESS"; sleep 0.1'
         said = self.job("run", "job", "--observe", "--", "sh", "-c", script).stderr

@@ -222,6 +222,8 @@ static inline void a_run_fills_up_and_ends_once(void **state)
     run.cost_j = NAN;
     run.setting = 250;
     run.steps_per_epoch = 391;
+    run.saved_j = -12.5;
+    run.saved_sd_j = 3;
     run.metric = 0.85;
     STORE_OK(ops->run_end(store, &run, err));
     STORE_OK(ops->commit(store, err));
@@ -248,7 +250,7 @@ static inline void a_run_fills_up_and_ends_once(void **state)
     assert_int_equal(found.state, WG_RUN_REACHED);
     assert_true(found.energy_j == 1e6 / 3 && found.time_s == 299.5 && isnan(found.cost_j));
     assert_true(found.epochs == 3 && found.setting == 250 && found.metric == 0.85);
-    assert_true(found.steps_per_epoch == 391);
+    assert_true(found.steps_per_epoch == 391 && found.saved_j == -12.5 && found.saved_sd_j == 3);
     assert_true(found.epoch_cost_j == 10 && found.first_epoch_cost_j == 15);
     assert_int_equal(ops->run_get(store, job.id, run.id + 1, &found, &refused), WG_ENOENT);
     assert_int_equal(ops->run_get(store, job.id + 1, run.id, &found, &refused), WG_ENOENT);

@@ -65,7 +65,7 @@ static void brings_the_first_schema_to_the_present_one(void **state)
     assert_true(job.batch_count == 2 && job.seed == 7 && isnan(job.learning_rate));
     STORE_OK(store->ops->run_get(store, job.id, 1, &run, err));
     assert_true(run.state == WG_RUN_REACHED && run.energy_j == 1000 && run.gpu_count == 4);
-    assert_true(isnan(run.steps_per_epoch));
+    assert_true(isnan(run.steps_per_epoch) && isnan(run.saved_j) && isnan(run.saved_sd_j));
     assert_int_equal(suite_read_facts(store, job.id, 0).count, 2);
     /* What came with later schemas works. */
     STORE_OK(store->ops->snapshot_put(store, job.id, 2, "v", "x", 1, err));
