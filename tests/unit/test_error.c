@@ -48,7 +48,8 @@ static void control_bytes_cannot_break_the_line(void **state)
     (void)wg__fail(&err, WG_EDATA, "cell '%s'", "a\nb\x1B[31m\x7F\tc");
     assert_string_equal(err.text, "cell 'a?b?[31m??c'");
     (void)wg__fail(&err, WG_EDATA, "cell '%s'", "\xff\xc3\xa9\xc2\x9b");
-    assert_string_equal(err.text, "cell '?\xc3\xa9?" "?'");
+    assert_string_equal(err.text, "cell '?\xc3\xa9?"
+                                  "?'");
 }
 
 static void errno_gives_code_and_cause(void **state)
