@@ -332,7 +332,7 @@ static int run_list(int argc, char *argv[])
     if (!wg__command_begin(&list_set, argc, argv, &args, &status))
         return status;
     wg__buffer_init(&out);
-    enum wg_code code = wg__job_open_store(&store, args.store, &err);
+    enum wg_code code = wg__job_open_store_to_read(&store, args.store, &err);
     if (code == WG_ENOENT && args.store == NULL) /* nobody has made a job yet */
         code = WG_OK;
     if (code == WG_OK)

@@ -45,7 +45,7 @@ static enum wg_code summarize(const char *path, const char *name, struct wg_job_
 {
     struct wg_store *store = NULL;
     struct wg_store_job job;
-    enum wg_code code = wg__job_open_store(&store, path, err);
+    enum wg_code code = wg__job_open_store_to_read(&store, path, err);
     if (code == WG_OK)
         code = store->ops->begin(store, false, err);
     if (code == WG_OK) {
@@ -243,7 +243,7 @@ static int run_export(int argc, char *argv[])
         return status;
     wg__buffer_init(&out);
     if (code == WG_OK)
-        code = wg__job_open_store(&store, args.store, &err);
+        code = wg__job_open_store_to_read(&store, args.store, &err);
     if (code == WG_OK)
         code = store->ops->begin(store, false, &err);
     if (code == WG_OK) {

@@ -116,6 +116,13 @@ enum wg_code wg__job_open_store(struct wg_store **out, const char *path, struct 
     return wg__store_open(out, &opts, err);
 }
 
+enum wg_code wg__job_open_store_to_read(struct wg_store **out, const char *path,
+                                        struct wg_error *err)
+{
+    const struct wg_store_opts opts = {.path = path, .reads_only = true};
+    return wg__store_open(out, &opts, err);
+}
+
 struct names {
     size_t count;
     char *names[NAMES_MAX];

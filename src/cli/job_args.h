@@ -41,8 +41,10 @@ enum wg_code wg__job_parse_target(const char *text, struct wg_store_job *job, st
 /* Takes the word before the options, which must be a job's name. */
 enum wg_code wg__job_take_name(int *argc, char ***argv, const char **out, struct wg_error *err);
 
-/* Opens a store that must be there already. */
+/* Opens a store that must be there already: to write, or only to read. */
 enum wg_code wg__job_open_store(struct wg_store **out, const char *path, struct wg_error *err);
+enum wg_code wg__job_open_store_to_read(struct wg_store **out, const char *path,
+                                        struct wg_error *err);
 
 /* The job; WG_ENOENT suggests the nearest name. */
 enum wg_code wg__job_find(struct wg_store *store, const char *name, struct wg_store_job *out,

@@ -27,8 +27,9 @@ static void write_owner(const struct wg_train_cache_opts *opts, struct wg_buffer
 }
 
 static enum wg_code open_store(const struct wg_train_cache_opts *opts, enum wg_knob knob,
-                               struct wg_buffer *owner, struct wg_store_profile_key *key,
-                               struct wg_store **out, struct wg_error *err)
+                               bool reads_only, struct wg_buffer *owner,
+                               struct wg_store_profile_key *key, struct wg_store **out,
+                               struct wg_error *err)
 {
     wg__buffer_init(owner);
     write_owner(opts, owner);
@@ -39,8 +40,11 @@ static enum wg_code open_store(const struct wg_train_cache_opts *opts, enum wg_k
                                          .gpu_count = (unsigned)opts->gpu_count,
                                          .knob = wg_knob_key(knob),
                                          .batch_size = opts->batch_size};
-    return wg__store_open(
-        out, &(struct wg_store_opts){.path = opts->store, .patience_s = patience_s}, err);
+    return wg__store_open(out,
+                          &(struct wg_store_opts){.path = opts->store,
+                                                  .patience_s = patience_s,
+                                                  .reads_only = reads_only},
+                          err);
 }
 
 enum wg_code wg__train_cache_get(const struct wg_train_cache_opts *opts, enum wg_knob knob,
@@ -52,9 +56,11 @@ enum wg_code wg__train_cache_get(const struct wg_train_cache_opts *opts, enum wg
     struct wg_store *store = NULL;
     double when_s = 0;
     *count_out = 0;
-    enum wg_code code = open_store(opts, knob, &owner, &key, &store, err);
+    enum wg_code code = open_store(opts, knob, true, &owner, &key, &store, err);
     if (code == WG_OK)
         code = wg__store_profile_get(store, &key, out, count_out, &when_s, err);
+    else if (code == WG_ENOENT) /* nobody has measured anything yet */
+        code = WG_OK;
     wg__store_close(store);
     wg__buffer_fini(&owner);
     return code;
@@ -68,7 +74,7 @@ enum wg_code wg__train_cache_put(const struct wg_train_cache_opts *opts,
     struct wg_buffer owner;
     struct wg_store_profile_key key;
     struct wg_store *store = NULL;
-    enum wg_code code = open_store(opts, stage->settings.knob, &owner, &key, &store, err);
+    enum wg_code code = open_store(opts, stage->settings.knob, false, &owner, &key, &store, err);
     if (code == WG_OK)
         code = wg__store_profile_put(store, &key, wg__clock_wall_s(), stage->points,
                                      stage->point_count, err);

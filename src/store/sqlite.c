@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The SQLite store's connection: opening, transactions, statements, errors.
+ * The SQLite store's connection: transactions, statements, errors.
  *
  * The file is in WAL mode, so who reads never waits for who writes, with synchronous=FULL: a commit
  * returns when the log is on the disk. Writers take the lock at once (BEGIN IMMEDIATE); a
@@ -14,27 +14,49 @@
  */
 #include "store/sqlite.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 
 static struct wg_sqlite *as_sqlite(struct wg_store *store)
 {
     return (struct wg_sqlite *)store;
 }
 
+static enum wg_code fail_full(const struct wg_sqlite *store, const char *did, struct wg_error *err)
+{
+    return wg__fail(err, WG_EIO,
+                    "store '%s': %s: the disk is full; nothing was written, free some space and "
+                    "try again",
+                    store->path, did);
+}
+
+/* SQLite cannot open it or its log, or may not write: where we can see why, we say that. */
+static enum wg_code fail_open(const struct wg_sqlite *store, int status, const char *did,
+                              struct wg_error *err)
+{
+    const enum wg_code code = wg__sqlite_blame(store, did, err);
+    if (code != WG_OK)
+        return code;
+    if ((status & 0xff) == SQLITE_READONLY)
+        return wg__fail(err, WG_EPERM, "store '%s': %s: it is read-only for this user", store->path,
+                        did);
+    return wg__fail(err, WG_EIO, "store '%s': %s: %s", store->path, did, sqlite3_errstr(status));
+}
+
+/* The disk is full, or does not do what it should. */
 static enum wg_code fail_io(const struct wg_sqlite *store, int status, const char *did,
                             struct wg_error *err)
 {
-    const int cause = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
-    if ((status & 0xff) == SQLITE_CANTOPEN && cause != 0)
-        return wg__fail_errno(err, cause, "store '%s': %s", store->path, did);
+    /* A read that came short has not failed a call: what errno says then is older. */
+    const int cause = store->db != NULL && status != SQLITE_IOERR_SHORT_READ
+                          ? sqlite3_system_errno(store->db)
+                          : 0;
+    if (cause == ENOSPC || cause == EDQUOT)
+        return fail_full(store, did, err);
     return wg__fail(err, WG_EIO, "store '%s': %s: %s%s%s", store->path, did, sqlite3_errstr(status),
                     cause != 0 ? ": " : "", cause != 0 ? strerror(cause) : "");
 }
@@ -51,12 +73,10 @@ static enum wg_code explain(const struct wg_sqlite *store, int status, const cha
                         "nothing was written, try again",
                         path, did, store->present_patience_s);
     case SQLITE_FULL:
-        return wg__fail(err, WG_EIO,
-                        "store '%s': %s: the disk is full; nothing was written, free some space "
-                        "and try again",
-                        path, did);
+        return fail_full(store, did, err);
     case SQLITE_READONLY:
-        return wg__fail(err, WG_EPERM, "store '%s': %s: it is read-only for this user", path, did);
+    case SQLITE_CANTOPEN:
+        return fail_open(store, status, did, err);
     case SQLITE_PERM:
     case SQLITE_AUTH:
         return wg__fail(err, WG_EPERM, "store '%s': %s: not permitted", path, did);
@@ -70,7 +90,6 @@ static enum wg_code explain(const struct wg_sqlite *store, int status, const cha
     case SQLITE_NOMEM:
         return wg__fail(err, WG_ENOMEM, "store '%s': %s: out of memory", path, did);
     case SQLITE_IOERR:
-    case SQLITE_CANTOPEN:
         return fail_io(store, status, did, err);
     default:
         return wg__fail(err, WG_EIO, "store '%s': %s: %s", path, did,
@@ -224,7 +243,7 @@ static const char *location(const struct wg_store *base)
     return ((const struct wg_sqlite *)base)->path;
 }
 
-static const struct wg_store_ops sqlite_ops = {
+const struct wg_store_ops wg__sqlite_ops = {
     .name = "sqlite",
     .close = close_store,
     .location = location,
@@ -256,84 +275,3 @@ static const struct wg_store_ops sqlite_ops = {
     .profile_put = wg__sqlite_profile_put,
     .profile_get = wg__sqlite_profile_get,
 };
-
-/* Turning to WAL needs the file alone, and SQLite does not wait for that by itself. */
-static int set_mode(struct wg_sqlite *store)
-{
-    static const char pragmas[] = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                                  "PRAGMA journal_size_limit = 0; PRAGMA journal_mode = WAL";
-    const uint64_t from_ns = wg__clock_ns();
-    for (;;) {
-        const int status = sqlite3_exec(store->db, pragmas, NULL, NULL, NULL);
-        if ((status & 0xff) != SQLITE_BUSY ||
-            (double)(wg__clock_ns() - from_ns) * 1e-9 > store->patience_s)
-            return status;
-        const struct timespec pause = {.tv_nsec = 1000000};
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
-static int set_up(struct wg_sqlite *store, const struct wg_store_opts *opts)
-{
-    int keeps_log = 1; /* SQLite writes here */
-    (void)sqlite3_extended_result_codes(store->db, 1);
-    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keeps_log);
-    int status = sqlite3_busy_timeout(store->db, (int)fmin(store->patience_s * 1e3, 1e9));
-    if (status == SQLITE_OK)
-        status = set_mode(store);
-    /* Somebody who may only read can't turn a store to WAL, and need not. */
-    if ((status & 0xff) == SQLITE_READONLY && sqlite3_db_readonly(store->db, "main") == 1)
-        status = SQLITE_OK;
-    if (status == SQLITE_OK && opts->max_pages > 0) {
-        char *text = sqlite3_mprintf("PRAGMA max_page_count = %u", opts->max_pages);
-        status = text != NULL ? sqlite3_exec(store->db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
-        sqlite3_free(text);
-    }
-    return status;
-}
-
-enum wg_code wg__sqlite_connect(struct wg_sqlite **out, const struct wg_store_opts *opts,
-                                struct wg_error *err)
-{
-    const size_t length = strlen(opts->path) + 1;
-    if (opts->must_exist && access(opts->path, F_OK) != 0)
-        return wg__fail(err, WG_ENOENT, "no store '%s': no job was created there yet", opts->path);
-    struct stat found;
-    if (stat(opts->path, &found) == 0 && !S_ISREG(found.st_mode))
-        return wg__fail(err, WG_EIO, "store '%s': cannot be opened: it is no regular file",
-                        opts->path);
-    struct wg_sqlite *store = wg__alloc_zeroed(1, sizeof *store + length);
-    if (store == NULL)
-        return wg__fail(err, WG_ENOMEM, "store '%s': out of memory", opts->path);
-    memcpy(store->path, opts->path, length);
-    store->base.ops = &sqlite_ops;
-    store->patience_s = store->present_patience_s = opts->patience_s;
-    const int flags =
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (opts->must_exist ? 0 : SQLITE_OPEN_CREATE);
-    int status = sqlite3_open_v2(opts->path, &store->db, flags, NULL);
-    if (status == SQLITE_OK)
-        status = set_up(store, opts);
-    if (status != SQLITE_OK) {
-        const enum wg_code code = wg__sqlite_fail(store, status, "cannot be opened", err);
-        close_store(&store->base);
-        return code;
-    }
-    *out = store;
-    return WG_OK;
-}
-
-enum wg_code wg__store_open_sqlite(struct wg_store **out, const struct wg_store_opts *opts,
-                                   struct wg_error *err)
-{
-    struct wg_sqlite *store = NULL;
-    enum wg_code code = wg__sqlite_connect(&store, opts, err);
-    if (code != WG_OK)
-        return code;
-    code = wg__sqlite_migrate(store, err);
-    if (code != WG_OK) {
-        close_store(&store->base);
-        return code;
-    }
-    *out = &store->base;
-    return WG_OK;
-}

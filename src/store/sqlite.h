@@ -2,7 +2,8 @@
  *
  * What the parts of the SQLite store share.
  *
- *   sqlite.c            the connection: opening, transactions, statements, errors
+ *   sqlite.c            the connection: transactions, statements, errors
+ *   sqlite_open.c       opening it, to write or only to read
  *   sqlite_schema.c     the tables, and how an older store becomes a present one
  *   sqlite_jobs.c       jobs, their retries and snapshots
  *   sqlite_runs.c       runs and facts
@@ -121,8 +122,9 @@ struct wg_sqlite {
     sqlite3_stmt *statements[WG_SQL_COUNT];
     double patience_s;         /* as it was opened with */
     double present_patience_s; /* of begin */
-    enum wg_code failed;       /* what wg__sqlite_fail has returned last */
-    char path[];               /* as it was given */
+    bool reads_only;
+    enum wg_code failed; /* what wg__sqlite_fail has returned last */
+    char path[];         /* as it was given */
 };
 
 /* What SQLite's result `status` means, `did` being what was tried: "cannot read the job". */
@@ -178,9 +180,18 @@ enum wg_code wg__sqlite_migrate(struct wg_sqlite *store, struct wg_error *err);
 enum wg_code wg__sqlite_migrate_to(struct wg_sqlite *store, int version, struct wg_error *err);
 int wg__sqlite_schema_version(void);
 
+/* Refuses what is no store, or a newer one; says whether it is older than this program. */
+enum wg_code wg__sqlite_check_schema(struct wg_sqlite *store, bool *is_older_out,
+                                     struct wg_error *err);
+
 /* Connects and sets up the connection, without looking at the schema: the first half of opening. */
 enum wg_code wg__sqlite_connect(struct wg_sqlite **out, const struct wg_store_opts *opts,
                                 struct wg_error *err);
+
+/* Why the file or its folder cannot be used, when `did` has failed; WG_OK: nothing is seen. */
+enum wg_code wg__sqlite_blame(const struct wg_sqlite *store, const char *did, struct wg_error *err);
+
+extern const struct wg_store_ops wg__sqlite_ops;
 
 /* The functions behind the ops. */
 enum wg_code wg__sqlite_job_add(struct wg_store *base, struct wg_store_job *job,

@@ -132,6 +132,17 @@ static enum wg_code apply(struct wg_sqlite *store, int from, int to, struct wg_e
                                : wg__sqlite_fail(store, status, "cannot make its tables", err);
 }
 
+enum wg_code wg__sqlite_check_schema(struct wg_sqlite *store, bool *is_older_out,
+                                     struct wg_error *err)
+{
+    int found = 0;
+    enum wg_code code = read_number(store, "PRAGMA user_version", &found, err);
+    if (code == WG_OK)
+        code = check_owner(store, found, err);
+    *is_older_out = found < SCHEMA;
+    return code;
+}
+
 enum wg_code wg__sqlite_migrate_to(struct wg_sqlite *store, int version, struct wg_error *err)
 {
     int found = 0;

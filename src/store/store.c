@@ -40,7 +40,8 @@ enum wg_code wg__store_open(struct wg_store **out, const struct wg_store_opts *o
     struct wg_store_opts filled = *opts;
     char path[WG_STATE_DIR_MAX];
     if (filled.path == NULL) {
-        const enum wg_code code = usual_path(path, sizeof path, !filled.must_exist, err);
+        const enum wg_code code =
+            usual_path(path, sizeof path, !filled.must_exist && !filled.reads_only, err);
         if (code != WG_OK)
             return code;
         filled.path = path;

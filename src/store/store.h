@@ -257,6 +257,7 @@ struct wg_store_opts {
     const char *path;   /* NULL: jobs.db under wg__state_dir, which is made when it is missing */
     double patience_s;  /* waits so long for a lock; 0: 10 s */
     bool must_exist;    /* WG_ENOENT instead of making a new store */
+    bool reads_only;    /* likewise, and where nothing can be written it is read all the same */
     unsigned max_pages; /* tests of a full disk: largest size; 0: no limit */
 };
 
@@ -267,7 +268,7 @@ enum wg_code wg__store_open(struct wg_store **out, const struct wg_store_opts *o
                             struct wg_error *err);
 void wg__store_close(struct wg_store *store); /* NULL is fine */
 
-/* sqlite.c */
+/* sqlite_open.c */
 enum wg_code wg__store_open_sqlite(struct wg_store **out, const struct wg_store_opts *opts,
                                    struct wg_error *err);
 

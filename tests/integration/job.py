@@ -295,14 +295,23 @@ class Errors(Case):
         holder.execute("ROLLBACK")
         holder.close()
 
-    @unittest.skipUnless(os.geteuid() == 0, "mounts a small file system: only root may")
-    def test_a_full_disk_changes_nothing_and_can_be_mended(self):
+    def mount(self, options):
         small = os.path.join(self.folder, "small")
         os.mkdir(small)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", small], check=False,
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", small], check=False,
                           stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("no file system may be mounted here")
         self.addCleanup(lambda: subprocess.run(["umount", small], check=True))
+        return small
+
+    def see_one_job(self, count):
+        self.assertEqual([job["name"] for job in json.loads(self.job("list", "--json"))["jobs"]], ["bert"])
+        self.assertIn("job bert", self.job("show", "bert"))
+        self.assertEqual(len(self.facts()), count)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a small file system: only root may")
+    def test_a_full_disk_changes_nothing_and_can_be_mended(self):
+        small = self.mount("size=300k")
         self.store = os.path.join(small, "jobs.db")
         self.create()
         run = self.next()["run"]
@@ -310,10 +319,35 @@ class Errors(Case):
         with open(os.path.join(small, "ballast"), "wb") as file:
             file.write(b"x" * (room.f_bavail * room.f_frsize))
         said = self.job("report", "bert", run, "--reached", *ENDED, expect=1)
-        self.assertRegex(said, "the disk is full|disk I/O error|No space left")
+        self.assertIn("the disk is full", said)
+        self.see_one_job(1)
+        for left in ("-wal", "-shm"):
+            os.unlink(self.store + left)
+        with open(os.path.join(small, "more"), "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+            except OSError:
+                pass
+        self.see_one_job(1)
         os.unlink(os.path.join(small, "ballast"))
         self.assertFalse(self.report(run, "--reached", *ENDED)["is_repeat"])
         self.assertEqual([fact["kind"] for fact in self.facts()], ["started", "ended"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a small file system: only root may")
+    def test_a_store_on_a_read_only_file_system_can_be_looked_at(self):
+        small = self.mount("size=1m")
+        self.store = os.path.join(small, "jobs.db")
+        self.create()
+        run = self.next()["run"]
+        for left in ("-wal", "-shm", None):  # with what the last process left, and as a copy of the file alone
+            subprocess.run(["mount", "-o", "remount,ro", small], check=True)
+            self.see_one_job(1)
+            for words in (("next", "bert"), ("report", "bert", run, "--crashed"), ("rm", "bert", "--force")):
+                self.assertIn("cannot be written: Read-only file system", self.job(*words, expect=1))
+            subprocess.run(["mount", "-o", "remount,rw", small], check=True)
+            if left is not None:
+                os.unlink(self.store + left)
 
     @unittest.skipUnless(os.geteuid() == 0, "becomes another user: only root may")
     def test_who_may_only_read_can_look_but_not_write(self):
@@ -324,14 +358,22 @@ class Errors(Case):
 
         def as_nobody(*arguments):
             return subprocess.run([os.path.join(BUILD, "wattgov"), "job", *arguments, "--store", self.store], user=65534,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+                                  env=dict(os.environ, WATTGOV_STATE_DIR=os.path.join(self.folder, "nobody")))
         probe = subprocess.run([os.path.join(BUILD, "wattgov"), "--version"], user=65534, check=False,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if probe.returncode != 0:
             self.skipTest("the program lies where others may not go")
-        done = as_nobody("next", "bert")
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertRegex(done.stderr, "read-only|not permitted|cannot be opened")
+        for left in ("-wal", "-shm", None):
+            for words in (("list",), ("show", "bert"), ("export", "bert")):
+                done = as_nobody(*words)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn("bert", done.stdout)
+            done = as_nobody("next", "bert")
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("cannot be written: Permission denied", done.stderr)
+            if left is not None:
+                os.unlink(self.store + left)
         self.assertEqual(len(self.facts()), 1)
 
 

@@ -175,6 +175,99 @@ static void a_full_disk_loses_nothing_and_can_be_mended(void **state)
     scratch_close(&scratch);
 }
 
+static struct wg_store *open_to_read(const char *path)
+{
+    struct wg_store *store = NULL;
+    struct wg_error err = {0};
+    const struct wg_store_opts opts = {.path = path, .reads_only = true};
+    if (wg__store_open(&store, &opts, &err) != WG_OK)
+        fail_msg("%s", err.text);
+    return store;
+}
+
+static void a_reader_sees_what_is_there_and_cannot_write(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"jobs.db", "a b.db", "50%.db", "what?x=1#y.db", "/j.db"};
+    struct scratch scratch;
+    char path[520];
+    scratch_open(&scratch);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct wg_error refused = {0};
+        (void)snprintf(path, sizeof path, "%s%s", i == 4 ? "/" : "",
+                       scratch_path(&scratch, names[i]));
+        struct wg_store *store = open_at(path, 0);
+        struct wg_store_job job = suite_add_job(store, "job"), found;
+        struct wg_store *reader = open_to_read(path); /* while the other has it open */
+        STORE_OK(reader->ops->begin(reader, false, err));
+        STORE_OK(reader->ops->job_get(reader, "job", &found, err));
+        same_job(&found, &job);
+        reader->ops->rollback(reader);
+        wg__store_close(store);
+        (void)snprintf(job.name, sizeof job.name, "other");
+        assert_int_not_equal(reader->ops->job_add(reader, &job, &refused), WG_OK);
+        wg__store_close(reader);
+    }
+    scratch_close(&scratch);
+}
+
+static void a_reader_brings_an_older_store_to_the_present_schema(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_open(&scratch);
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s", scratch_path(&scratch, "jobs.db"));
+    make_first(path);
+    struct wg_store *store = open_to_read(path);
+    struct wg_store_job job;
+    struct wg_store_run run;
+    STORE_OK(store->ops->job_get(store, "old", &job, err));
+    STORE_OK(store->ops->run_get(store, job.id, 1, &run, err));
+    wg__store_close(store);
+    scratch_close(&scratch);
+}
+
+static void says_why_a_path_cannot_be_used(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct wg_store *store = NULL;
+    struct wg_error err;
+    char loop[512], deep[2048], endless[8000];
+    scratch_open(&scratch);
+    (void)snprintf(loop, sizeof loop, "%s", scratch_path(&scratch, "loop"));
+    assert_int_equal(symlink("loop", loop), 0);
+    int at = snprintf(deep, sizeof deep, "%s", scratch.folder);
+    for (unsigned i = 0; i < 4; i++) {
+        at += snprintf(deep + at, sizeof deep - (size_t)at, "/%0150d", 0);
+        assert_int_equal(mkdir(deep, 0700), 0);
+    }
+    (void)snprintf(deep + at, sizeof deep - (size_t)at, "/j.db");
+    memset(endless, 'x', sizeof endless - 1);
+    endless[0] = '/';
+    endless[sizeof endless - 1] = '\0';
+    const struct {
+        const char *path, *words;
+    } cases[] = {{loop, "Too many levels of symbolic links"},
+                 {deep, "bytes, and SQLite takes 512 at most"},
+                 {endless, "has 7999 bytes, and SQLite takes"},
+                 {"/nonexistent/j.db", "No such file"},
+                 {"/dev/null", "no regular file"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct wg_store_opts opts = {.path = cases[i].path};
+        const enum wg_code code = wg__store_open(&store, &opts, &err);
+        if (code == WG_OK || strstr(err.text, cases[i].words) == NULL)
+            fail_msg("%zu: %s", i, err.text);
+        assert_null(strstr(err.text, "no job was created"));
+    }
+    for (unsigned i = 4; i-- > 0;) {
+        *strrchr(deep, '/') = '\0';
+        assert_int_equal(rmdir(deep), 0);
+    }
+    scratch_close(&scratch);
+}
+
 /* Adds runs and ends them until it is killed; says each as soon as it is acknowledged. */
 static void write_until_killed(const char *path, const struct wg_store_job *job, int fd)
 {
@@ -251,6 +344,9 @@ int main(void)
         cmocka_unit_test(brings_the_first_schema_to_the_present_one),
         cmocka_unit_test(a_copy_of_the_file_alone_is_whole_once_nobody_has_it_open),
         cmocka_unit_test(refuses_a_newer_schema_and_other_files),
+        cmocka_unit_test(a_reader_sees_what_is_there_and_cannot_write),
+        cmocka_unit_test(a_reader_brings_an_older_store_to_the_present_schema),
+        cmocka_unit_test(says_why_a_path_cannot_be_used),
         cmocka_unit_test(a_full_disk_loses_nothing_and_can_be_mended),
         cmocka_unit_test(killing_a_writer_at_any_statement_loses_nothing),
     };
