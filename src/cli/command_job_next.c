@@ -47,13 +47,14 @@ static const struct wg_option next_options[] = {
      .value = "W",
      .unit = "W",
      .min = 0,
+     .min_is_excluded = true,
      .max = 1e6,
      .fallback = "that of the job",
      .help = "Their largest power limit together."},
     {.name = "lease",
      WG_OPTION_DURATION(struct next_args, lease_s),
      .value = "TIME",
-     .min = 0,
+     .min = 1e-3,
      .max = 365 * 86400.0,
      .fallback = "that of the job",
      .help = "The run is taken back when nothing was heard of it for so long."},
@@ -224,7 +225,7 @@ static const struct wg_option report_options[] = {
     {.name = "epoch",
      WG_OPTION_UNSIGNED(struct report_args, epoch),
      .value = "N",
-     .min = 0,
+     .min = 1,
      .max = WG_STORE_EPOCHS_MAX,
      .fallback = "none",
      .help = "It has done N epochs and asks whether it may go on: exit status 0 continue, 3 end "
@@ -271,6 +272,9 @@ static enum wg_code read_state(const struct report_args *args, enum wg_run_state
         return wg__fail(err, WG_EINVAL,
                         "one of --epoch N, --reached, --failed, --stopped, --crashed and "
                         "--returned must be given");
+    if (*out == WG_RUN_OPEN && (args->epochs >= 0 || args->energy_j >= 0 || args->time_s >= 0))
+        return wg__fail(err, WG_EINVAL,
+                        "--epochs, --energy and --time are told at the end, not with --epoch");
     if (*out != WG_RUN_OPEN && *out != WG_RUN_CRASHED && *out != WG_RUN_RETURNED &&
         (args->epochs < 0 || args->energy_j < 0 || args->time_s < 0))
         return wg__fail(err, WG_EINVAL, "--epochs, --energy and --time must be given with --%s",

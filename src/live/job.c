@@ -385,6 +385,9 @@ static enum wg_code tell_epoch(struct wg_store *store, const char *name, int64_t
     struct wg_store_run run = {0};
     struct wg_job_policy *decider = NULL;
     enum wg_code code = find_run(store, name, id, &job, &run, err);
+    if (code == WG_OK && epoch > job.max_epochs)
+        return wg__fail(err, WG_EINVAL, "--epoch: %u is more than the job's %u", epoch,
+                        job.max_epochs);
     if (code == WG_OK)
         code = wake(store, &run, now_s, err);
     const bool is_new = epoch > run.last_epoch;
@@ -392,11 +395,12 @@ static enum wg_code tell_epoch(struct wg_store *store, const char *name, int64_t
         code = store->ops->run_epoch(store, id, epoch, metric, err);
     if (code != WG_OK)
         return code;
-    if (is_reached(&job, metric)) {
+    /* One that comes late says nothing of where the run is. */
+    if (is_reached(&job, epoch < run.last_epoch ? run.metric : metric)) {
         *out = WG_JOB_REACHED;
         return WG_OK;
     }
-    if (epoch >= job.max_epochs) {
+    if (epoch >= job.max_epochs || run.last_epoch >= job.max_epochs) {
         *out = WG_JOB_EXHAUSTED;
         return WG_OK;
     }
@@ -489,6 +493,10 @@ static enum wg_code check_report(const struct wg_job_report *report, const struc
                         "--energy, --time: %g J in %g s is no measurement of a run that reached "
                         "its target; report it as --returned if nothing was measured",
                         report->energy_j, report->time_s);
+    if (!run->is_survey && report->state != WG_RUN_CRASHED && report->state != WG_RUN_RETURNED &&
+        epochs < run->last_epoch)
+        return wg__fail(err, WG_EINVAL, "--epochs: %g, but the run has told epoch %u already",
+                        epochs, run->last_epoch);
     if (epochs > job->max_epochs)
         return wg__fail(err, WG_EINVAL, "--epochs: %g is more than the job's %u", epochs,
                         job->max_epochs);

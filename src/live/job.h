@@ -57,8 +57,9 @@ enum wg_job_answer {
 /* The words for an answer; NULL: none. */
 const char *wg__job_answer_name(enum wg_job_answer answer);
 
-/* Run `id` has done `epoch` epochs and is at `metric` (NAN: not known). An epoch that was told
- * before changes nothing. The lease begins anew. */
+/* Run `id` has done `epoch` epochs and is at `metric` (NAN: not known), at most the job's
+ * most. An epoch that was told before, or is earlier than one that was, changes nothing. The lease
+ * begins anew. */
 enum wg_code wg__job_epoch(struct wg_store *store, const char *name, int64_t id, unsigned epoch,
                            double metric, double now_s, enum wg_job_answer *out,
                            struct wg_error *err);

@@ -187,6 +187,21 @@ class Life(Case):
         self.assertEqual(self.report(run["run"], "--reached", *ENDED)["cost_j"], 0.5 * 1000 + 0.5 * 300 * 10)
 
 
+    def test_an_epoch_may_be_told_again_but_none_may_be_taken_back(self):
+        self.create()
+        run = self.next()["run"]
+        for epoch, metric, said, status in [(3, 0.1, "continue", 0), (3, 0.1, "continue", 0), (1, 5, "continue", 0),
+                                            (4, 0.2, "continue", 0), (5, 0.9, "reached", 3), (5, 0.9, "reached", 3),
+                                            (2, 0.1, "reached", 3)]:
+            self.assertEqual(self.job("report", "bert", run, "--epoch", epoch, "--metric", metric, expect=status), said + "\n")
+        self.assertEqual([(fact["epoch"], fact["metric"]) for fact in self.facts()[1:]], [(3, 0.1), (4, 0.2), (5, 0.9)])
+        fewer = ("--epochs", 4, "--energy", 1000, "--time", 10)
+        self.assertIn("--epochs: 4, but the run has told epoch 5 already",
+                      self.job("report", "bert", run, "--reached", *fewer, expect=2))
+        self.report(run, "--reached", *ENDED)
+        self.assertTrue(self.report(run, "--reached", *ENDED)["is_repeat"])
+
+
 class Errors(Case):
     def test_wrong_jobs_are_refused_in_one_line(self):
         good = ["--batch-sizes", "8,16", "--default", "8", "--target", "loss<=1.2", "--max-epochs", "9"]
@@ -195,7 +210,9 @@ class Errors(Case):
                                (["--target", "loss"], "METRIC>=NUMBER"), (["--target", "loss<=nan"], "METRIC>=NUMBER"),
                                (["--target", "loss==1"], "('>' and '<' mean the same)"),
                                (["--batch-sizes", "8," * 3000], "2 to 64 whole numbers"),
-                               (["--max-epochs", "0"], "--max-epochs"), (["--objective", "power"], "power"),
+                               (["--max-epochs", "0"], "in 1 .. 1000000"), (["--default", "0"], "'0'"),
+                               (["--learning-rate", "0"], "'0'"), (["--max-power", "0"], "'0'"),
+                               (["--learning-rate", "1", "--learning-rate-batch", "0"], "'0'"), (["--objective", "power"], "power"),
                                (["--policy", "zeuss"], "zeus"), (["--learning-rate", "-1"], "--learning-rate"),
                                (["--optimizer", "adam"], "--learning-rate is missing")]:
             self.assertIn(words, self.job("create", "job", *good, *changed, expect=2))
@@ -215,6 +232,8 @@ class Errors(Case):
         self.assertIn("did you mean 'bert'?", self.job("next", "brt", expect=1))
         for model in ("A\nB", "\x1b[31m", "\udcff", "x" * 128):
             self.assertIn("--gpu-name", self.job("next", "bert", "--gpu-name", model, expect=2))
+        self.assertIn("--lease", self.job("next", "bert", "--lease", "0s", expect=2))
+        self.assertIn("--max-power", self.job("next", "bert", "--max-power", 0, expect=2))
         run = self.next()["run"]
         for words, expected, code in [((run,), "one of --epoch", 2), ((run, "--reached", "--failed"), "one of", 2),
                                       ((run, "--reached"), "must be given with --reached", 2),
@@ -224,6 +243,8 @@ class Errors(Case):
                                       ((run, "--reached", *ENDED, "--energy", "0"), "no measurement", 2),
                                       ((run, "--reached", *ENDED, "--time", "0"), "no measurement", 2),
                                       ((run, "--epoch", 1, "--metric", "nan"), "'nan'", 2),
+                                      ((run, "--epoch", 21), "21 is more than the job's 20", 2),
+                                      ((run, "--epoch", 2, "--energy", 3), "are told at the end", 2),
                                       ((run + 9, "--crashed"), "no run", 1), (("x", "--crashed"), "'x'", 2)]:
             self.assertIn(expected, self.job("report", "bert", *words, expect=code))
         self.report(run, "--reached", *ENDED)
