@@ -52,6 +52,7 @@ struct report {
     struct wg_json *json;
     size_t lines;
     size_t unreadable; /* journals, by the list alone */
+    size_t restoring;  /* likewise; somebody is at it */
 };
 
 static void add_note(const struct wg_restore_note *note, void *context)
@@ -82,12 +83,19 @@ static void add_note(const struct wg_restore_note *note, void *context)
     wg__json_close(json);
 }
 
+/* By its guard, or by another command, where the writer has died. */
+static bool is_restoring(const struct wg_journal_look *look)
+{
+    return look->journal != NULL && look->is_live &&
+           !wg__journal_has_writer(&look->journal->header);
+}
+
 static const char *state_of(const struct wg_journal_look *look)
 {
     if (look->journal == NULL)
         return "unreadable";
-    if (look->is_live) /* by its guard, or by another command, where the writer has died */
-        return wg__journal_has_writer(&look->journal->header) ? "held" : "restoring";
+    if (look->is_live)
+        return is_restoring(look) ? "restoring" : "held";
     switch (wg__journal_place(&look->journal->header)) {
     case WG_JOURNAL_HERE:
         return "stale";
@@ -149,7 +157,9 @@ static void add_journal_text(const struct wg_journal_look *look, struct wg_buffe
     wg__append_plain(text, journal->header.holder);
     wg__buffer_printf(text, " (pid %lld), ", (long long)journal->header.pid);
     wg__append_plain(text, look->path);
-    wg__buffer_puts(text, "\n");
+    wg__buffer_puts(text, is_restoring(look)
+                              ? "; its guard, or another command, is at it: look again soon\n"
+                              : "\n");
     for (size_t i = 0; i < journal->knob_count; i++) {
         const struct wg_journal_knob *knob = &journal->knobs[i];
         if (knob->is_done)
@@ -169,6 +179,7 @@ static bool add_journal(struct wg_journal_look *look, void *context)
     struct report *report = context;
     report->lines++;
     report->unreadable += look->journal == NULL;
+    report->restoring += is_restoring(look);
     if (report->json != NULL)
         add_journal_json(look, report->json);
     else
@@ -243,7 +254,7 @@ static int run(int argc, char *argv[])
         code = wg__command_print(stdout, &text, &err);
     if (code != WG_OK)
         status = wg__command_fail(&set, &err);
-    else if (summary.failed > 0 || report.unreadable > 0)
+    else if (summary.failed > 0 || report.unreadable > 0 || (report.restoring > 0 && !args.list))
         status = WG_EXIT_FAILED;
     wg__buffer_fini(&text);
     return status;

@@ -169,6 +169,9 @@ class Restoring(Case):
         journal, = json.loads(self.wattgov("restore", "--json").stdout)["journals"]
         self.assertEqual((journal["state"], [knob["knob"] for knob in journal["knobs"]]),
                          ("restoring", ["power_limit"]))
+        done = self.wattgov("restore")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its guard, or another command, is at it: look again soon", done.stdout)
         self.assertEqual(self.wattgov("devices").stderr, "")  # it is the guard's
         self.fault(self.environment, "clear")
         wait_for(lambda: not self.journals(), "the end of the journal")
