@@ -158,7 +158,7 @@ static enum wg_code check_numbers(const struct create_args *args, struct wg_stor
         return wg__fail(err, WG_EINVAL, "--default: %u is not one of --batch-sizes (%s)",
                         args->default_batch, args->batch_sizes);
     if (args->max_epochs == 0)
-        return wg__fail(err, WG_EINVAL, "--max-epochs is missing: at least 1");
+        return wg__fail(err, WG_EINVAL, "--max-epochs is missing: the most that a run may do");
     job->default_batch = args->default_batch;
     job->max_epochs = args->max_epochs;
     if (args->learning_rate > 0) {
@@ -223,7 +223,7 @@ static int run_create(int argc, char *argv[])
     struct wg_error err;
     const char *name = NULL;
     int status = WG_EXIT_OK;
-    const enum wg_code named = wg__job_take_name(&argc, &argv, &name, &err);
+    const enum wg_code named = wg__job_take_name(&create_set, &argc, &argv, &name, &err);
     if (!wg__command_begin(&create_set, argc, argv, &args, &status))
         return status;
     if (named != WG_OK || describe_job(&args, name, &job, &err) != WG_OK ||
@@ -396,7 +396,7 @@ static int run_rm(int argc, char *argv[])
     struct wg_error err;
     const char *name = NULL;
     int status = WG_EXIT_OK;
-    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    enum wg_code code = wg__job_take_name(&rm_set, &argc, &argv, &name, &err);
     if (!wg__command_begin(&rm_set, argc, argv, &args, &status))
         return status;
     if (code == WG_OK)

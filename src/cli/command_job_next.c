@@ -155,7 +155,7 @@ static int run_next(int argc, char *argv[])
     struct wg_error err;
     const char *name = NULL;
     int status = WG_EXIT_OK;
-    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    enum wg_code code = wg__job_take_name(&next_set, &argc, &argv, &name, &err);
     if (!wg__command_begin(&next_set, argc, argv, &args, &status))
         return status;
     wg__buffer_init(&out);
@@ -186,6 +186,8 @@ struct report_args {
     bool json;
 };
 
+#define AT_AN_END "none; needed with --reached, --failed and --stopped"
+
 static const struct wg_option report_options[] = {
     {.name = "reached",
      WG_OPTION_FLAG(struct report_args, reached),
@@ -207,6 +209,7 @@ static const struct wg_option report_options[] = {
      .value = "N",
      .min = 0,
      .max = WG_STORE_EPOCHS_MAX,
+     .fallback = AT_AN_END,
      .help = "Epochs that it did; a survey's may be broken."},
     {.name = "energy",
      WG_OPTION_DOUBLE(struct report_args, energy_j),
@@ -214,6 +217,7 @@ static const struct wg_option report_options[] = {
      .unit = "J",
      .min = 0,
      .max = 1e15,
+     .fallback = AT_AN_END,
      .help = "What its GPUs used together."},
     {.name = "time",
      WG_OPTION_DOUBLE(struct report_args, time_s),
@@ -221,6 +225,7 @@ static const struct wg_option report_options[] = {
      .unit = "s",
      .min = 0,
      .max = 1e9,
+     .fallback = AT_AN_END,
      .help = "How long it took."},
     {.name = "epoch",
      WG_OPTION_UNSIGNED(struct report_args, epoch),
@@ -261,14 +266,19 @@ static enum wg_code read_state(const struct report_args *args, enum wg_run_state
                  {args->stopped, WG_RUN_STOPPED},
                  {args->crashed, WG_RUN_CRASHED},
                  {args->returned, WG_RUN_RETURNED}};
-    unsigned given = args->epoch > 0;
+    const char *first = args->epoch > 0 ? "epoch" : NULL;
     *out = WG_RUN_OPEN;
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (flags[i].is_given) {
-            given++;
-            *out = flags[i].state;
-        }
-    if (given != 1)
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (!flags[i].is_given)
+            continue;
+        const char *name = wg__run_state_name(flags[i].state);
+        if (first != NULL)
+            return wg__fail(err, WG_EINVAL, "--%s and --%s were both given: tell one of them",
+                            first, name);
+        first = name;
+        *out = flags[i].state;
+    }
+    if (first == NULL)
         return wg__fail(err, WG_EINVAL,
                         "one of --epoch N, --reached, --failed, --stopped, --crashed and "
                         "--returned must be given");
@@ -368,7 +378,7 @@ static int run_report(int argc, char *argv[])
     uint64_t run = 0;
     enum wg_run_state state = WG_RUN_OPEN;
     int status = WG_EXIT_OK;
-    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    enum wg_code code = wg__job_take_name(&report_set, &argc, &argv, &name, &err);
     if (code == WG_OK)
         code = take_run(&argc, &argv, &run, &err);
     if (!wg__command_begin(&report_set, argc, argv, &args, &status))

@@ -520,7 +520,7 @@ static int run_job(int argc, char *argv[])
     struct wg_error err;
     const char *name = NULL;
     int status = WG_EXIT_OK;
-    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    enum wg_code code = wg__job_take_name(&set, &argc, &argv, &name, &err);
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;
     if (code == WG_OK && args.command.count == 0)

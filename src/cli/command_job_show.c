@@ -82,7 +82,7 @@ static int run_show(int argc, char *argv[])
     struct wg_error err;
     const char *name = NULL;
     int status = WG_EXIT_OK;
-    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    enum wg_code code = wg__job_take_name(&show_set, &argc, &argv, &name, &err);
     if (!wg__command_begin(&show_set, argc, argv, &args, &status))
         return status;
     wg__buffer_init(&out);
@@ -238,7 +238,7 @@ static int run_export(int argc, char *argv[])
     struct wg_error err;
     const char *name = NULL;
     int status = WG_EXIT_OK;
-    enum wg_code code = wg__job_take_name(&argc, &argv, &name, &err);
+    enum wg_code code = wg__job_take_name(&export_set, &argc, &argv, &name, &err);
     if (!wg__command_begin(&export_set, argc, argv, &args, &status))
         return status;
     wg__buffer_init(&out);

@@ -102,11 +102,13 @@ enum wg_code wg__job_parse_target(const char *text, struct wg_store_job *job, st
     return WG_OK;
 }
 
-enum wg_code wg__job_take_name(int *argc, char ***argv, const char **out, struct wg_error *err)
+enum wg_code wg__job_take_name(const struct wg_option_set *set, int *argc, char ***argv,
+                               const char **out, struct wg_error *err)
 {
+    wg__options_words_first(set, *argc, *argv);
     *out = wg__command_word(argc, argv);
     if (*out == NULL)
-        return wg__fail(err, WG_EINVAL, "which job? Its name stands before the options");
+        return wg__fail(err, WG_EINVAL, "which job? Its name is missing");
     return wg__job_check_name(*out, err);
 }
 

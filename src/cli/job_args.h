@@ -38,8 +38,9 @@ enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job,
 /* "acc>=0.84", "loss < 1.2": metric, direction and value. '>' means '>=', '<' means '<='. */
 enum wg_code wg__job_parse_target(const char *text, struct wg_store_job *job, struct wg_error *err);
 
-/* Takes the word before the options, which must be a job's name. */
-enum wg_code wg__job_take_name(int *argc, char ***argv, const char **out, struct wg_error *err);
+/* Moves the words before the options and takes the first, which must be a job's name. */
+enum wg_code wg__job_take_name(const struct wg_option_set *set, int *argc, char ***argv,
+                               const char **out, struct wg_error *err);
 
 /* Opens a store that must be there already: to write, or only to read. */
 enum wg_code wg__job_open_store(struct wg_store **out, const char *path, struct wg_error *err);

@@ -345,12 +345,42 @@ static const struct wg_option *find_named(const struct wg_option_set *set, const
     return NULL;
 }
 
+static bool is_word(const char *argument)
+{
+    return argument[0] != '-' || argument[1] == '\0';
+}
+
+/* Whether argv[index], behind an option, is its value. */
+static bool is_value(const struct wg_option *option, int argc, char *const argv[], int index)
+{
+    return option->kind != WG_OPTION_KIND_FLAG && index < argc &&
+           strncmp(argv[index], "--", 2) != 0;
+}
+
+void wg__options_words_first(const struct wg_option_set *set, int argc, char *argv[])
+{
+    int words = 1; /* those before argv[words] are */
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        char *argument = argv[i];
+        if (is_word(argument)) {
+            memmove(&argv[words + 1], &argv[words], (size_t)(i - words) * sizeof argv[0]);
+            argv[words++] = argument;
+            continue;
+        }
+        const char *value;
+        const struct wg_option *option = find_named(set, argument, &value);
+        if (option == NULL)
+            return;
+        i += value == NULL && is_value(option, argc, argv, i + 1);
+    }
+}
+
 /* Reads the option at argv[*index], and its value, and moves the index beyond them. */
 static enum wg_code parse_one(const struct wg_option_set *set, int argc, char *const argv[],
                               int *index, void *values, struct wg_error *err)
 {
     const char *argument = argv[*index];
-    if (argument[0] != '-' || argument[1] == '\0')
+    if (is_word(argument))
         return reject_operand(set, argument, err);
     const char *value;
     const struct wg_option *option = find_named(set, argument, &value);
@@ -363,7 +393,7 @@ static enum wg_code parse_one(const struct wg_option_set *set, int argc, char *c
                             value);
         return set_value(option, "", values, err);
     }
-    if (value == NULL && *index < argc && strncmp(argv[*index], "--", 2) != 0)
+    if (value == NULL && is_value(option, argc, argv, *index))
         value = argv[(*index)++];
     if (value != NULL)
         return set_value(option, value, values, err);

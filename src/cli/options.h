@@ -108,7 +108,7 @@ struct wg_option {
 
 struct wg_option_set {
     const char *command; /* the whole of it: "wattgov simulate training" */
-    const char *word; /* for the help: the word before the options ("JOB"), which the command takes
+    const char *word; /* for the help: the word beside the options ("JOB"), which the command takes
                          from argv itself; NULL: none */
     const char *summary; /* one or more sentences below the usage line */
     const struct wg_option *options;
@@ -123,6 +123,10 @@ struct wg_option_set {
  * command's name. */
 enum wg_code wg__options_parse(const struct wg_option_set *set, int argc, char *const argv[],
                                void *values, bool *wants_help, struct wg_error *err);
+
+/* For a set with a `word`: moves the words that stand among or behind the options before them, up
+ * to `--` and in their order. Ends at an option that is unknown: it may have a value. */
+void wg__options_words_first(const struct wg_option_set *set, int argc, char *argv[]);
 
 /* Appends the text of `--help`. `values` holds the defaults. */
 void wg__options_help(const struct wg_option_set *set, const void *values, struct wg_buffer *out);

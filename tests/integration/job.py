@@ -103,6 +103,22 @@ class Life(Case):
         self.report(third["run"], "--reached", *ENDED)
         self.assertEqual(self.next()["recurrence"], other["recurrence"] + 1)
 
+    def test_the_name_may_stand_behind_options(self):
+        self.job("create", "--batch-sizes", "8,16", "--default", 8, "bert", "--target", "acc>=0.8", "--max-epochs", 9)
+        run = json.loads(self.job("next", "--json", "--gpus", 1, "bert"))["run"]
+        self.job("report", "--reached", "bert", *ENDED, run)
+        self.assertIn("1 recurrence reached", self.job("show", "--store", self.store, "bert"))
+        self.assertEqual(len(self.job("export", "--store", self.store, "bert").splitlines()), 3)
+        self.assertIn("which job?", self.job("show", "--json", expect=2))
+        self.assertIn("unexpected argument 'more'", self.job("show", "--json", "bert", "more", expect=2))
+        self.assertIn("did you mean '--store'?", self.job("show", "--stroe", "x", "bert", expect=2))
+
+    def test_no_default_is_shown_that_is_none(self):
+        text = subprocess.run([os.path.join(BUILD, "wattgov"), "job", "report", "--help"], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        self.assertNotIn("-1", text)
+        self.assertEqual(" ".join(text.split()).count("default: none; needed with --reached"), 3)
+
     def test_what_was_saved_is_told_apart_from_what_was_paid_in_vain(self):
         def shown():
             return json.loads(self.job("show", "bert", "--json"))
@@ -235,7 +251,8 @@ class Errors(Case):
         self.assertIn("--lease", self.job("next", "bert", "--lease", "0s", expect=2))
         self.assertIn("--max-power", self.job("next", "bert", "--max-power", 0, expect=2))
         run = self.next()["run"]
-        for words, expected, code in [((run,), "one of --epoch", 2), ((run, "--reached", "--failed"), "one of", 2),
+        for words, expected, code in [((run,), "one of --epoch", 2), ((run, "--reached", "--failed"), "--reached and --failed were both given", 2),
+                                      ((run, "--epoch", 1, "--crashed"), "--epoch and --crashed were both given", 2),
                                       ((run, "--reached"), "must be given with --reached", 2),
                                       ((run, "--reached", *ENDED, "--energy", "-1"), "--energy", 2),
                                       ((run, "--reached", *ENDED, "--epochs", "1.5"), "not a whole number", 2),

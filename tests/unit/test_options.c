@@ -434,6 +434,38 @@ static void words_a_rejection(void **state)
     assert_string_equal(err.text, "--drift: 'x' is not JOB@RECURRENCE");
 }
 
+static void puts_words_before_options_in_their_order(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given[8], *expected[8];
+    } cases[] = {
+        {{"x"}, {"x"}},
+        {{"a", "b"}, {"a", "b"}},
+        {{"a", "--json", "b"}, {"a", "b", "--json"}},
+        {{"--eta", "0.1", "a", "--seeds=2", "-", "--json"},
+         {"a", "-", "--eta", "0.1", "--seeds=2", "--json"}},
+        {{"--json", "a", "--", "b"}, {"a", "--json", "--", "b"}},
+        {{"--eta", "--json", "a"}, {"a", "--eta", "--json"}}, /* a value is missing */
+        {{"--jsn", "a", "b"}, {"--jsn", "a", "b"}},           /* may have a value */
+        {{"--json", "a", "--help", "b"}, {"a", "--json", "--help", "b"}},
+        {{"a", "--eta"}, {"a", "--eta"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char words[8][16], *argv[9] = {(char[]){"training"}};
+        int argc = 1;
+        for (; argc < 8 && cases[i].given[argc - 1] != NULL; argc++) {
+            (void)snprintf(words[argc], sizeof words[argc], "%s", cases[i].given[argc - 1]);
+            argv[argc] = words[argc];
+        }
+        wg__options_words_first(&set, argc, argv);
+        assert_string_equal(argv[0], "training");
+        for (int k = 1; k < argc; k++)
+            assert_string_equal(argv[k], cases[i].expected[k - 1]);
+        assert_null(argv[argc]);
+    }
+}
+
 static void names_that_are_not_known_get_those_that_are(void **state)
 {
     (void)state;
@@ -473,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_time_has_a_unit_and_a_range),
         cmocka_unit_test(an_option_may_have_a_letter),
         cmocka_unit_test(the_help_shows_command_letters_and_times),
+        cmocka_unit_test(puts_words_before_options_in_their_order),
         cmocka_unit_test(words_a_rejection),
         cmocka_unit_test(names_that_are_not_known_get_those_that_are),
     };
