@@ -25,23 +25,39 @@ static struct wg_job_share *share_of(struct wg_job_summary *summary, const struc
     *share = (struct wg_job_share){
         .count = run->gpu_count, .best = SIZE_MAX, .default_j = NAN, .default_sd_j = NAN};
     memcpy(share->model, run->gpu_model, sizeof share->model);
+    for (size_t i = 0; i < WG_STORE_BATCH_SIZES_MAX; i++)
+        share->batch[i].limit_w = NAN;
     return share;
 }
 
-static bool add_point(struct wg_job_summary *summary, const struct wg_store_run *run)
+/* Appends the run; NULL: out of memory. */
+static struct wg_job_entry *add_entry(struct wg_job_summary *summary, size_t share,
+                                      const struct wg_store_run *run)
 {
-    if (summary->point_count == summary->point_capacity) {
-        const size_t capacity = summary->point_capacity * 2 + 64;
-        struct wg_job_point *longer =
-            wg__realloc_array(summary->points, capacity, sizeof *summary->points);
+    if (summary->entry_count == summary->entry_capacity) {
+        const size_t capacity = summary->entry_capacity * 2 + 64;
+        struct wg_job_entry *longer =
+            wg__realloc_array(summary->entries, capacity, sizeof *summary->entries);
         if (longer == NULL)
-            return false;
-        summary->points = longer;
-        summary->point_capacity = capacity;
+            return NULL;
+        summary->entries = longer;
+        summary->entry_capacity = capacity;
     }
-    summary->points[summary->point_count++] =
-        (struct wg_job_point){(double)summary->completed, run->batch_size, summary->paid_j};
-    return true;
+    struct wg_job_entry *entry = &summary->entries[summary->entry_count++];
+    *entry = (struct wg_job_entry){.run = run->id,
+                                   .recurrence = run->recurrence,
+                                   .attempt = run->attempt,
+                                   .batch_size = run->batch_size,
+                                   .is_survey = run->is_survey,
+                                   .state = run->state,
+                                   .share = share,
+                                   .epochs = isnan(run->epochs) ? run->last_epoch : run->epochs,
+                                   .limit_w = run->setting,
+                                   .energy_j = run->energy_j,
+                                   .time_s = run->time_s,
+                                   .cost_j = run->cost_j,
+                                   .paid_j = summary->paid_j};
+    return entry;
 }
 
 static double or_0(double value)
@@ -76,6 +92,8 @@ static bool add_to_bill(struct wg_job_summary *summary, const struct wg_job_shar
 static void count_end(struct wg_job_batch *batch, const struct wg_store_run *run)
 {
     batch->runs++;
+    if (!isnan(run->setting))
+        batch->limit_w = run->setting;
     if (run->state != WG_RUN_REACHED) {
         batch->failed++;
         return;
@@ -103,6 +121,11 @@ static bool add_run(void *context, const struct wg_store_run *run)
         summary->failed = share == NULL;
         return share != NULL;
     }
+    struct wg_job_entry *entry = add_entry(summary, (size_t)(share - summary->shares), run);
+    if (entry == NULL) {
+        summary->failed = true;
+        return false;
+    }
     if (run->state == WG_RUN_OPEN) {
         summary->open++;
         return true;
@@ -110,20 +133,17 @@ static bool add_run(void *context, const struct wg_store_run *run)
     summary->paid_j += or_0(run->cost_j);
     summary->energy_j += or_0(run->energy_j);
     summary->time_s += or_0(run->time_s);
-    const bool is_done = add_to_bill(summary, share, run);
+    entry->paid_j = summary->paid_j;
+    entry->completes = add_to_bill(summary, share, run);
+    summary->completed += entry->completes;
     if (run->state == WG_RUN_CRASHED || run->state == WG_RUN_RETURNED ||
-        run->state == WG_RUN_EXPIRED) {
+        run->state == WG_RUN_EXPIRED)
         summary->crashed++;
-        return true;
-    }
-    if (run->is_survey)
-        return true;
-    count_end(&share->batch[arm], run);
-    if (is_done) {
-        summary->completed++;
-        summary->failed = !add_point(summary, run);
-    }
-    return !summary->failed;
+    else if (!run->is_survey)
+        count_end(&share->batch[arm], run);
+    else
+        share->batch[arm].surveys += run->state == WG_RUN_REACHED;
+    return true;
 }
 
 /* What a recurrence would cost at the default, on this type of GPU. */
@@ -251,9 +271,9 @@ enum wg_code wg__job_summarize(struct wg_store *store, const struct wg_store_job
 void wg__job_summary_fini(struct wg_job_summary *summary)
 {
     wg__free(summary->shares);
-    wg__free(summary->points);
+    wg__free(summary->entries);
     wg__free(summary->bills);
     summary->bills = NULL;
     summary->shares = NULL;
-    summary->points = NULL;
+    summary->entries = NULL;
 }

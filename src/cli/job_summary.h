@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What became of a job: its runs by batch size, and what was saved against the default.
+ * What became of a job: its runs, one by one and by batch size, and what was saved against the
+ * default.
  *
  * The savings compare what was paid for a recurrence (failed runs, retries and surveys too) with
  * what it would have cost at the default batch size and the largest power limit:
@@ -29,11 +30,13 @@
 #include "store/store.h"
 
 struct wg_job_batch {
+    unsigned surveys;                        /* that have told something */
     unsigned runs, reached, failed;          /* that ended; failed: and stopped */
     double epochs, energy_j, time_s, cost_j; /* sums over those that reached */
     double cost_squares;
     double unrestrained_j, unrestrained_sd_j; /* at the largest limit, where that is known ... */
     double unknown_j;                         /* ... and the cost of the others */
+    double limit_w; /* power limit of the newest run that tells one; NAN: none does */
 };
 
 /* A GPU type's part. */
@@ -57,8 +60,18 @@ struct wg_job_bill {
     bool at_default;                                     /* at the default */
 };
 
-struct wg_job_point {
-    double recurrence, batch_size, paid_j; /* all that was paid until it reached the target */
+/* A run or survey. */
+struct wg_job_entry {
+    int64_t run;
+    uint64_t recurrence;
+    unsigned attempt;
+    uint32_t batch_size;
+    bool is_survey;
+    bool completes; /* its recurrence: the first run of it that reached the target */
+    enum wg_run_state state;
+    size_t share;                                     /* number of its GPU type */
+    double epochs, limit_w, energy_j, time_s, cost_j; /* NAN: not known */
+    double paid_j;                                    /* for it and all that began before */
 };
 
 struct wg_job_summary {
@@ -72,9 +85,9 @@ struct wg_job_summary {
     double completed_j;                        /* paid for recurrences that reached the target */
     struct wg_job_bill *bills;                 /* one for each of job.next_recurrence */
     double saved_j, saved_low_j, saved_high_j; /* NAN: not known yet */
-    size_t point_count, point_capacity;
-    struct wg_job_point *points;
-    bool failed; /* out of memory */
+    size_t entry_count, entry_capacity;
+    struct wg_job_entry *entries; /* in the order of their start */
+    bool failed;                  /* out of memory */
 };
 
 enum wg_code wg__job_summarize(struct wg_store *store, const struct wg_store_job *job,

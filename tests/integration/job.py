@@ -164,6 +164,47 @@ class Life(Case):
         self.assertEqual([fact["kind"] for fact in self.facts()],
                          ["started", "taken_back", "started", "revived", "ended"])
 
+    def test_the_history_shows_runs_surveys_and_what_stands_out(self):
+        self.create()
+        ends = []
+        for number in range(12):
+            run = self.next("bert", "--survey")
+            if run["kind"] == "survey":
+                epochs, end = 0.25, ("--reached", "--epochs", 0.25, "--energy", 60, "--time", 2)
+            elif run["batch_size"] == 32 or run["attempt"] > 0:
+                epochs, end = 5, ("--reached", "--epochs", 5, "--energy", 1000 + number, "--time", 10)
+            else:
+                epochs, end = 20, ("--failed", "--epochs", 20, "--energy", 4000, "--time", 40)
+            self.report(run["run"], *end)
+            ends.append((run["run"], run["kind"], run["recurrence"], run["attempt"], run["batch_size"], end[0][2:], epochs,
+                         end[4], end[6]))
+        ends.append((self.next()["run"], "run", self.facts()[-1]["recurrence"], 0, self.facts()[-1]["batch_size"], "open", 0,
+                     None, None))
+        page = os.path.join(self.folder, "bert.html")
+        shown = json.loads(self.job("show", "bert", "--json", "--html", page))
+        fields = ("run", "kind", "recurrence", "attempt", "batch_size", "state", "epochs", "energy_j", "time_s")
+        self.assertEqual([tuple(entry[field] for field in fields) for entry in shown["history"]], ends)
+        paid = 0
+        for entry in shown["history"]:
+            paid += entry["cost_j"] or 0
+            self.assertAlmostEqual(entry["cumulative_cost_j"], paid, places=6)
+            self.assertEqual(entry["completes"], entry["kind"] == "run" and entry["state"] == "reached")
+        for row in shown["gpus"][0]["batch_sizes"]:
+            mine = [entry for entry in shown["history"] if entry["batch_size"] == row["batch_size"] and entry["state"] != "open"]
+            self.assertEqual(row["surveys"], sum(entry["kind"] == "survey" for entry in mine))
+            self.assertEqual(row["runs"], sum(entry["kind"] == "run" for entry in mine))
+        self.assertGreater(sum(row["surveys"] for row in shown["gpus"][0]["batch_sizes"]), 0)
+        text = self.job("show", "bert")
+        self.assertIn("\n* the default; 32 stands out: of those that have reached the target, the one with the least cost with "
+                      "retries\n", text)
+        lines = text.partition("\nthe newest 10 of 13 runs and surveys\n")[2].partition("\n\n")[0].splitlines()[2:]
+        self.assertEqual([int(line.split()[0]) for line in lines], [end[0] for end in reversed(ends[-10:])])
+        with open(page, encoding="utf-8") as file:
+            html = file.read()
+        self.assertIn("13 runs and surveys, the newest first", html)
+        self.assertIn("Cost of a run on 1 x unknown", html)
+        self.assertIn("32 stands out", html)
+
     def test_what_was_learned_is_carried_to_another_gpu(self):
         self.create()
         for _ in range(8):

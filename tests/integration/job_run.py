@@ -121,6 +121,10 @@ class Recurrences(Case):
                      "--print-every", "1000")
             order = json.loads(self.job("next", objective, "--gpu-name", self.gpu_of(objective), "--json").stdout)
             self.assertEqual((order["needs_profile"], order["power_limit_w"]), (not is_kept, 250 if is_kept else None))
+        shown = json.loads(self.job("show", "time", "--json").stdout)
+        self.assertEqual([row["power_limit_w"] for row in shown["gpus"][0]["batch_sizes"]], [None, 250])
+        self.assertEqual(shown["history"][0]["power_limit_w"], 250)
+        self.assertIn(" 250 W ", self.job("show", "time").stdout)
 
     def test_a_survey_sees_what_an_epoch_of_another_batch_size_costs(self):
         self.job("create", "squad", "--batch-sizes", "32,56", "--default", "32", "--target", "f1>=84", "--max-epochs", "6",
