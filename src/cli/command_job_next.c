@@ -150,7 +150,7 @@ static enum wg_code ask(const struct next_args *args, const char *name, struct w
 static int run_next(int argc, char *argv[])
 {
     struct next_args args = {.gpu_name = "unknown", .gpus = 1};
-    struct wg_job_order order;
+    struct wg_job_order order = {0};
     struct wg_buffer out;
     struct wg_error err;
     const char *name = NULL;
