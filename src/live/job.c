@@ -377,13 +377,32 @@ static bool is_reached(const struct wg_store_job *job, double metric)
     return job->higher_is_better ? metric >= job->target : metric <= job->target;
 }
 
+/* What the policy says to the latest epoch of `run`, which was told just now, or before. */
+static enum wg_code ask_policy(struct wg_store *store, const struct wg_store_job *job,
+                               const struct wg_store_run *run, bool is_new, enum wg_job_answer *out,
+                               struct wg_error *err)
+{
+    struct wg_job_policy *decider = NULL;
+    enum wg_code code = wg__job_policy_open(&decider, store, job, false, err);
+    if (code == WG_OK && !is_new) { /* an answer that was lost: ask once more */
+        struct wg_job_gpu *gpu = NULL;
+        code = wg__job_policy_of(decider, run->gpu_model, run->gpu_count, &gpu, err);
+        if (code == WG_OK && !run->is_survey && decider->ops->may_continue != NULL)
+            decider->may_continue =
+                decider->ops->may_continue(gpu->policy, run->ticket, run->last_epoch, run->metric);
+    }
+    if (code == WG_OK)
+        *out = decider->may_continue ? WG_JOB_CONTINUE : WG_JOB_STOP;
+    wg__job_policy_free(decider);
+    return code;
+}
+
 static enum wg_code tell_epoch(struct wg_store *store, const char *name, int64_t id, unsigned epoch,
                                double metric, double now_s, enum wg_job_answer *out,
                                struct wg_error *err)
 {
     struct wg_store_job job = {0};
     struct wg_store_run run = {0};
-    struct wg_job_policy *decider = NULL;
     enum wg_code code = find_run(store, name, id, &job, &run, err);
     if (code == WG_OK && epoch > job.max_epochs)
         return wg__fail(err, WG_EINVAL, "--epoch: %u is more than the job's %u", epoch,
@@ -404,18 +423,7 @@ static enum wg_code tell_epoch(struct wg_store *store, const char *name, int64_t
         *out = WG_JOB_EXHAUSTED;
         return WG_OK;
     }
-    code = wg__job_policy_open(&decider, store, &job, false, err);
-    if (code == WG_OK && !is_new) { /* an answer that was lost: ask once more */
-        struct wg_job_gpu *gpu = NULL;
-        code = wg__job_policy_of(decider, run.gpu_model, run.gpu_count, &gpu, err);
-        if (code == WG_OK && !run.is_survey && decider->ops->may_continue != NULL)
-            decider->may_continue =
-                decider->ops->may_continue(gpu->policy, run.ticket, run.last_epoch, run.metric);
-    }
-    if (code == WG_OK)
-        *out = decider->may_continue ? WG_JOB_CONTINUE : WG_JOB_STOP;
-    wg__job_policy_free(decider);
-    return code;
+    return ask_policy(store, &job, &run, is_new, out, err);
 }
 
 enum wg_code wg__job_epoch(struct wg_store *store, const char *name, int64_t id, unsigned epoch,
