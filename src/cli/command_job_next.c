@@ -255,6 +255,21 @@ static const struct wg_option_set report_set = {
               "  wattgov job report bert 12 --reached --epochs 7 --energy 81000 --time 410\n",
 };
 
+/* The numbers of an end stand with an end, and all of them with one that teaches something. */
+static enum wg_code check_numbers(const struct report_args *args, enum wg_run_state state,
+                                  struct wg_error *err)
+{
+    const bool has_some = args->epochs >= 0 || args->energy_j >= 0 || args->time_s >= 0;
+    const bool has_all = args->epochs >= 0 && args->energy_j >= 0 && args->time_s >= 0;
+    if (state == WG_RUN_OPEN && has_some)
+        return wg__fail(err, WG_EINVAL,
+                        "--epochs, --energy and --time are told at the end, not with --epoch");
+    if (state != WG_RUN_OPEN && state != WG_RUN_CRASHED && state != WG_RUN_RETURNED && !has_all)
+        return wg__fail(err, WG_EINVAL, "--epochs, --energy and --time must be given with --%s",
+                        wg__run_state_name(state));
+    return WG_OK;
+}
+
 static enum wg_code read_state(const struct report_args *args, enum wg_run_state *out,
                                struct wg_error *err)
 {
@@ -282,14 +297,7 @@ static enum wg_code read_state(const struct report_args *args, enum wg_run_state
         return wg__fail(err, WG_EINVAL,
                         "one of --epoch N, --reached, --failed, --stopped, --crashed and "
                         "--returned must be given");
-    if (*out == WG_RUN_OPEN && (args->epochs >= 0 || args->energy_j >= 0 || args->time_s >= 0))
-        return wg__fail(err, WG_EINVAL,
-                        "--epochs, --energy and --time are told at the end, not with --epoch");
-    if (*out != WG_RUN_OPEN && *out != WG_RUN_CRASHED && *out != WG_RUN_RETURNED &&
-        (args->epochs < 0 || args->energy_j < 0 || args->time_s < 0))
-        return wg__fail(err, WG_EINVAL, "--epochs, --energy and --time must be given with --%s",
-                        wg__run_state_name(*out));
-    return WG_OK;
+    return check_numbers(args, *out, err);
 }
 
 static void write_answer(enum wg_job_answer answer, bool as_json, struct wg_buffer *out)
