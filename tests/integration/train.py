@@ -326,8 +326,9 @@ class Ends(Case):
 
     def test_a_process_that_outlives_the_command_may_go_on_telling_steps(self):
         # Its lines come while the governor ends: they are no reason to crash, or to set anything.
-        script = ('(n=0; while [ -e "$WATTGOV_PROGRESS" ] && [ $n -lt 200000 ]; do n=$((n+1)); '
-                  'echo "step $n" >> "$WATTGOV_PROGRESS"; done) >/dev/null 2>&1 & sleep 0.3')
+        # It opens the file once: to append by name would make it anew when it is gone.
+        script = ('(exec 3>> "$WATTGOV_PROGRESS"; n=0; while [ -e "$WATTGOV_PROGRESS" ] && [ $n -lt 200000 ]; do '
+                  'n=$((n+1)); echo "step $n" >&3; done) >/dev/null 2>&1 & sleep 0.3')
         done = self.train("--no-cache", "--json", "--", "bash", "-c", script)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["steps"], 0)

@@ -393,7 +393,7 @@ static void a_knob_whose_stale_journal_cannot_be_worked_off_is_not_taken(void **
     stage_knob(&stage, 0, WG_KNOB_POWER_LIMIT)->fails_first = 100;
     struct wg_control *control = stage_control(&stage, "test");
     struct wg_error err = {0};
-    assert_int_equal(wg__control_take(control, 0, WG_KNOB_POWER_LIMIT, &err), WG_EBUSY);
+    assert_int_equal(wg__control_take(control, 0, WG_KNOB_POWER_LIMIT, &err), WG_ESTATE);
     check_text_has(
         err.text, "held by 'train' (pid 1), which has died; it is not restored yet: gpu0: fakeSet");
     wg__control_close(control);
