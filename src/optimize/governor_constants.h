@@ -58,7 +58,8 @@
     X(survey_share, 0.08, "of the first run's cost, to spend on surveys at once")                  \
     X(late_survey_share, 0.2, "of all that was spent, to spend on surveys in time")                \
     X(slope_below, 0.4, "ln cost per octave below the smallest known batch size")                  \
-    X(transfer_reach, 2, "arms within this factor of the best are worth a late survey")            \
+    X(survey_reach, 2,                                                                             \
+      "arms within this factor of the best are surveyed on a new GPU and in time")                 \
                                                                                                    \
     /* Change (policy_wattgov.c). */                                                               \
     X(drift_allowance, 0.75, "of the CUSUM, in standard deviations")                               \

@@ -159,7 +159,7 @@ static uint64_t plan_of_transfer(const struct wg_governor *governor, uint64_t kn
         least_j = fmin(least_j, governor->expected_j[i]);
     uint64_t plan = 0;
     for (size_t i = 0; i < governor->job.arm_count; i++)
-        if (governor->expected_j[i] <= wg__governor_constants.transfer_reach * least_j)
+        if (governor->expected_j[i] <= wg__governor_constants.survey_reach * least_j)
             plan |= UINT64_C(1) << i;
     return plan & ~known;
 }
@@ -215,7 +215,7 @@ static bool late_survey(const struct wg_governor *governor, uint64_t known, size
         least_j = fmin(least_j, governor->expected_j[i]);
     uint64_t left_out = governor->surveys_asked;
     for (size_t i = 0; i < governor->job.arm_count; i++)
-        if (governor->expected_j[i] > c->transfer_reach * least_j)
+        if (governor->expected_j[i] > c->survey_reach * least_j)
             left_out |= UINT64_C(1) << i;
     *arm_out = widest_gap(governor, known, left_out);
     return *arm_out != SIZE_MAX;

@@ -252,7 +252,7 @@ static void after_a_transfer_surveys_the_arms_near_the_best(void **state)
     survey(&stage, 5, 10);
     const double factors[] = {1.2, 0.5, 0.9, 0.25, 1.01, 9};
     for (size_t i = 0; i < 6; i++) /* arm 3 is the least: 1/4 of the reach */
-        stage.governor->expected_j[i] = 100 * factors[i] * c->transfer_reach;
+        stage.governor->expected_j[i] = 100 * factors[i] * c->survey_reach;
     stage.governor->expected_j[3] = 100;
     bool planned[6] = {false};
     while (wg__governor_next_survey(stage.governor, &arm)) {

@@ -73,8 +73,7 @@ static void dear_surveys_are_made_in_time(void **state)
     wg__governor_refresh(stage.governor);
     for (size_t i = 0; i < 7; i++)
         assert_true(stage.governor->cost[i].is_surveyed || stage.governor->cost[i].is_profiled ||
-                    stage.governor->expected_j[i] >
-                        c->transfer_reach * stage.governor->incumbent_j);
+                    stage.governor->expected_j[i] > c->survey_reach * stage.governor->incumbent_j);
     assert_true(known > known_at_first);
     close_stage(&stage);
 }
