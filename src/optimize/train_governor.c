@@ -436,6 +436,8 @@ static bool recheck(struct wg_train_governor *governor, double t_s, struct wg_tr
         book->rows[i].is_stale = book->rows[i].measurements > 0;
         book->rows[i].is_skipped = false;
     }
+    book->suspect = book->count; /* of another search, as are its checks */
+    book->checks = 0;
     governor->drifts++;
     governor->tries = governor->pauses = 0;
     return decide(governor, t_s, out);

@@ -41,7 +41,7 @@ struct wg_train_book {
     unsigned measurements;  /* of all rows, the forgotten ones too */
     size_t suspect;         /* to be measured again, since it does not fit; `count`: none */
     unsigned suspect_order; /* of the measurement that it does not fit to */
-    unsigned checks, tears; /* of suspects; and those that had changed */
+    unsigned checks, tears; /* of suspects in this search; and of all those that had changed */
     struct wg_train_row rows[WG_POWER_LIMITS_MAX];
 };
 
