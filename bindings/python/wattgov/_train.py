@@ -16,7 +16,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from wattgov._library import WattgovError, check, ffi, load, to_bytes
 
@@ -28,10 +28,8 @@ def _close(handle, pid: int) -> None:
         load().wg_train_close(handle)
 
 
-def _word(argument):
-    if argument is None:
-        return ffi.NULL
-    return ffi.new("char[]", to_bytes(argument, "the name of a metric")) if isinstance(argument, str) else argument
+def _text(name: str | None):
+    return ffi.NULL if name is None else ffi.new("char[]", to_bytes(name, "the name of a metric"))
 
 
 class Train:
@@ -86,7 +84,7 @@ class Train:
         if self._step is None:
             return
         if count != 1:
-            self._call("wg_train_steps", count)
+            self._call("wg_train_steps", lambda: (count,))
             return
         with self._lock:
             if self._step is not None:
@@ -98,26 +96,23 @@ class Train:
 
     def metric(self, value: float, name: str | None = None) -> None:
         """The value of the target metric: a number, or what has an `item()` (a tensor of one element)."""
-        self._call("wg_train_metric", name, value)
+        self._call("wg_train_metric", lambda: (_text(name), float(value)))
 
     def batch_size(self, count: int) -> None:
         """The samples of one step, all ranks together."""
-        self._call("wg_train_batch_size", count)
+        self._call("wg_train_batch_size", lambda: (count,))
 
-    def _call(self, function: str, *arguments) -> None:
+    def _call(self, function: str, arguments: Callable[[], tuple] = tuple) -> None:
         """What cannot be told (`metric(None)`) is dropped with a warning: alone, without a governor, it is no error."""
         if self._step is None:
             return
         try:
-            words = [_word(argument) for argument in arguments]
-            if function == "wg_train_metric":
-                words[1] = float(arguments[1])
+            words = arguments()
             with self._lock:
                 if self._step is not None:
                     getattr(load(), function)(self._handle, *words)
         except (TypeError, ValueError, OverflowError, WattgovError) as cause:
-            warnings.warn(f"wattgov is not told {function.removeprefix('wg_train_')}{arguments}: {cause}", RuntimeWarning,
-                          stacklevel=3)
+            warnings.warn(f"wattgov is not told a {function.removeprefix('wg_train_')}: {cause}", RuntimeWarning, stacklevel=3)
 
     def steps(self, batches: Iterable) -> Iterable:
         """`batches`, each of which is a step: done when the next one is asked for. Keeps len()."""
