@@ -287,10 +287,8 @@ class Ends(Case):
 
     def test_a_killed_guard_is_replaced(self):
         process = self.start_job()
-        guards = subprocess.run(["pgrep", "-f", f"guard.*"], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-        guards = [pid for pid in guards if self.is_guard_of(pid)]
-        self.assertEqual(len(guards), 1)
-        os.kill(int(guards[0]), signal.SIGKILL)
+        guard, = self.guards()
+        os.kill(guard, signal.SIGKILL)
         wait_for_line(process, "another one watches now")
         process.kill()
         process.wait()
@@ -299,8 +297,7 @@ class Ends(Case):
     def test_what_a_dead_governor_left_and_does_not_come_back_stops_no_training(self):
         process = self.start_job("--no-cache")
         self.fault(self.machine, "error", "--function", "nvmlDeviceSetPowerManagementLimit", "--code", "999")
-        pids = subprocess.run(["pgrep", "-f", "guard.*"], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-        for pid in (*(int(pid) for pid in pids if self.is_guard_of(pid)), process.pid):
+        for pid in (*self.guards(), process.pid):
             os.kill(pid, signal.SIGKILL)
         process.wait()
         done = self.train("--", "echo", "ran")
@@ -311,7 +308,11 @@ class Ends(Case):
         self.assertRegex(done.stderr, "power_limit is back at 250 W")
         self.expect_nothing_left()
 
-    def is_guard_of(self, pid):
+    def guards(self):
+        pids = subprocess.run(["pgrep", "-f", "guard.*"], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        return [int(pid) for pid in pids if self.is_ours(pid)]
+
+    def is_ours(self, pid):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 return os.fsencode(self.path("state")) in file.read()
