@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a tuning policy is, seen from constrained_bo.c: it proposes, the tuner disposes.
+ *
+ * A policy sees the trials and which configurations are banned, and answers with the next one to
+ * measure and with what it would return now. Bans, budgets, validation and reasons of the end are
+ * the tuner's. A policy keeps what is expensive (a pool of prior boards, hyper-parameters of the
+ * last decision) in its own state.
+ *
+ * Owns: see create and destroy.    Threads: as the tuner.
+ */
+#ifndef WG_OPTIMIZE_TUNING_POLICY_H
+#define WG_OPTIMIZE_TUNING_POLICY_H
+
+#include "base/rng.h"
+#include "optimize/tuner.h"
+
+struct wg_tuning_view {
+    const struct wg_tuning_space *space;
+    const struct wg_tuning_goal *goal;
+    double noise;                  /* relative standard error where a trial tells none */
+    double stop_share;             /* 0: the policy's own */
+    const struct wg_trial *trials; /* MEASURED and CUT ones, in the order told */
+    size_t trial_count;
+    size_t told;             /* trials that count, failed ones too */
+    const bool *is_banned;   /* [space->count] */
+    const uint8_t *measured; /* [space->count]: MEASURED trials of each */
+    size_t present;          /* the configuration set now; space->count: unknown */
+    double slowest_switch_s; /* 0: switches are not weighed */
+    struct wg_rng *rng;
+};
+
+struct wg_tuning_choice {
+    size_t next; /* to measure; space->count: nothing is left to try */
+    enum wg_tuner_reason reason;
+    char why[WG_TUNER_WHY_SIZE];
+    bool should_stop;       /* by the policy's own rule */
+    double expected_saving; /* relative, of the best next trial; NAN: unknown */
+    size_t returned;        /* what it would return now; space->count: nothing measured */
+    bool is_feasible;       /* believed to meet the limits */
+    size_t runner_up;       /* space->count: none */
+};
+
+struct wg_tuning_policy_ops {
+    const char *word;
+    bool default_first; /* the tuner asks for the default before it asks the policy */
+    bool validates;     /* a final trial of the returned one makes sense */
+    /* `*out` may stay NULL. */
+    enum wg_code (*create)(void **out, const struct wg_tuning_view *view, struct wg_error *err);
+    void (*destroy)(void *state);
+    /* `rng` of the view is at the same place whenever the same trials are told. */
+    enum wg_code (*decide)(void *state, const struct wg_tuning_view *view,
+                           struct wg_tuning_choice *out, struct wg_error *err);
+    /* NULL: no model. After decide, of the same view. */
+    bool (*forecast)(void *state, const struct wg_tuning_view *view, size_t configuration,
+                     struct wg_tuning_forecast *out);
+};
+
+extern const struct wg_tuning_policy_ops wg__tuning_policy_random;
+extern const struct wg_tuning_policy_ops wg__tuning_policy_polythrottle;
+extern const struct wg_tuning_policy_ops wg__tuning_policy_cbo;
+extern const struct wg_tuning_policy_ops wg__tuning_policy_wattgov;
+
+/* The words of the acquisition, shared by policies: logarithms, exact in the far tails.
+ * log Phi(z); and log(u Phi(u) + phi(u)), the expected improvement of a standard normal. */
+double wg__log_normal_cdf(double z);
+double wg__log_expected_improvement(double u);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * When requests come: evenly, as a Poisson process, or as a trace says.
+ *
+ *     uniform:RATE  poisson:RATE  trace:FILE[,rate=R][,window=burstiest|A:B]
+ *
+ * A trace is a CSV or text file of exact moments (a column `arrival_s`, `timestamp_s`, `TIMESTAMP`
+ * or the first numeric one), or of counts per second (a column `count` or `requests`): those are
+ * placed at random within their second. `rate` scales the whole to that many requests a second on
+ * average; `window` takes a part: seconds A to B, or the minute of highest variance.
+ *
+ * The moments are a stream: the next one is drawn when it is asked for, so an hour costs no memory.
+ * A trace that ends begins again.
+ *
+ * Pure but for reading the file once.    Owns: the trace.    Threads: one at a time.
+ */
+#ifndef WG_SCHEDULE_ARRIVALS_H
+#define WG_SCHEDULE_ARRIVALS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+
+struct wg_arrivals;
+
+/* From the text above. `rng` is copied: the same text and generator give the same moments.
+ * WG_EINVAL, WG_EDATA (a file: with its line), WG_ENOENT, WG_ENOMEM. */
+enum wg_code wg__arrivals_open(struct wg_arrivals **out, const char *text, const struct wg_rng *rng,
+                               struct wg_error *err);
+void wg__arrivals_close(struct wg_arrivals *arrivals);
+
+/* Mean rate in requests a second. */
+double wg__arrivals_rate(const struct wg_arrivals *arrivals);
+
+/* The next moment in seconds from 0, never falling. */
+double wg__arrivals_next(struct wg_arrivals *arrivals);
+
+#endif
