@@ -56,7 +56,12 @@ struct wg_workload_plan {
     const char *cut_name;       /* a latency figure with an upper limit; NULL: never cut */
     double cut_above;           /* its limit: cut when its lower confidence bound is above */
     bool (*should_stop)(void *context); /* polled at least 10 times a second; NULL: never */
-    void *context;
+    /* The measured part of a window begins (true), ends (false): what is before and after (starting
+     * a program, opening connections, draining) is none of its energy. Once each at most; a
+     * workload that does not know never calls it, and all of `measure` counts. NULL: nobody asks.
+     */
+    void (*mark)(bool begins, void *context);
+    void *context; /* of both */
 };
 
 struct wg_workload_sample {
