@@ -18,11 +18,14 @@
  * Rules of failures (research: PolyThrottle section 5.3 in docs/internals/tuning.md):
  *   OUT_OF_MEMORY  bans the same configuration with a larger batch or more replicas, too
  *   CRASHED, HUNG  ban the configuration; a second one in the same group (all categories and other
- *                  expensive knobs equal) bans that group while another group is left
+ *                  expensive knobs equal), when the group failed more often than it worked, bans
+ *                  what was not measured of it, while another group is left
  *   REFUSED        bans the level of that knob; it counts as no trial
  *   DISCARDED      counts as no trial; the same configuration is asked again (a bounded number of
  *                  times, then it counts as CRASHED)
  *   CUT            figures are lower bounds (of `<=` limits): the window was ended early
+ * Beyond that, a latency that is over its limit by far rules out the same configuration with slower
+ * clocks, for the policies that reason (cbo, wattgov): see tuning_bans.h for when that is safe.
  *
  * Pure: time and chance are arguments. A tuner that is told the same trials from the same seed asks
  * the same questions: resuming is telling again.
@@ -84,7 +87,13 @@ struct wg_tuner_config {
     size_t max_trials; /* 0: 30, or all configurations if they are fewer */
     bool validate;     /* a final trial of what is returned; `wattgov` only */
     bool never_stops;  /* to the budget, or until all is tried: for studies of the first hit */
-    double slowest_switch_s; /* reserved budget of switches; 0: their cost is not weighed */
+    double
+        trial_s; /* what a trial takes; against it knobs' switch_s are weighed. 0: they are not */
+
+    /* Of `polythrottle` only. */
+    double xi; /* NAN: 0.1, the paper's: the saving asked for, in default_objective */
+    double default_objective; /* the default's figure; 0: the mean of the blind start stands in */
+    bool cpu_apart;           /* the first cpu_clock knob is tuned alone, first */
 };
 
 enum wg_trial_outcome {
@@ -147,7 +156,7 @@ struct wg_tuner_result {
     enum wg_tuner_end end;  /* RUNNING: the best so far */
     size_t configuration;   /* returned; space->count: nothing was measured */
     bool is_feasible;       /* believed to meet the limits; false: the most probable one */
-    bool is_validated;      /* and measured once more, still so */
+    bool is_validated;      /* and measured twice, or more than 3 sd within each limit */
     size_t runner_up;       /* the next best that is believed to meet them; space->count: none */
     size_t trials;          /* that count */
     size_t failed_trials;   /* of these: crashed, hung, out of memory */

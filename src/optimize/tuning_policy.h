@@ -23,10 +23,15 @@ struct wg_tuning_view {
     const struct wg_trial *trials; /* MEASURED and CUT ones, in the order told */
     size_t trial_count;
     size_t told;             /* trials that count, failed ones too */
-    const bool *is_banned;   /* [space->count] */
-    const uint8_t *measured; /* [space->count]: MEASURED trials of each */
+    const bool *is_banned;   /* [space->count]: banned, or (`prunes`) ruled out */
+    const bool *is_tried;    /* [space->count]: MEASURED or CUT at least once */
+    const uint8_t *measured; /* [space->count]: MEASURED trials of each, at most 255 */
     size_t present;          /* the configuration set now; space->count: unknown */
-    double slowest_switch_s; /* 0: switches are not weighed */
+    double trial_s;          /* 0: switches are not weighed */
+    double budget_left;      /* share of max_trials: weighs them less towards the end */
+    double xi;               /* these three: see wg_tuner_config */
+    double default_objective;
+    bool cpu_apart;
     struct wg_rng *rng;
 };
 
@@ -45,6 +50,7 @@ struct wg_tuning_policy_ops {
     const char *word;
     bool default_first; /* the tuner asks for the default before it asks the policy */
     bool validates;     /* a final trial of the returned one makes sense */
+    bool prunes;        /* leaves out what is slower than something far too slow */
     /* `*out` may stay NULL. */
     enum wg_code (*create)(void **out, const struct wg_tuning_view *view, struct wg_error *err);
     void (*destroy)(void *state);
@@ -65,5 +71,19 @@ extern const struct wg_tuning_policy_ops wg__tuning_policy_wattgov;
  * log Phi(z); and log(u Phi(u) + phi(u)), the expected improvement of a standard normal. */
 double wg__log_normal_cdf(double z);
 double wg__log_expected_improvement(double u);
+
+/* What a score (a logarithm) loses for the switch from the present configuration: the logarithm of
+ * how much longer than trial_s the trial takes, times budget_left. Thus a group that is expensive
+ * to enter waits until the present one has nothing left of comparable worth. */
+double wg__tuning_switch_penalty(const struct wg_tuning_view *view, size_t configuration);
+
+/* What the raw figures say, for policies that return the best one seen: `returned`, `is_feasible`
+ * and `runner_up` of the choice. Feasible: all figures within their limits; the least objective of
+ * these; if none, the one that exceeds its worst limit by the least share. */
+void wg__tuning_best_seen(const struct wg_tuning_view *view, struct wg_tuning_choice *choice);
+
+/* By which share of its bound a trial exceeds its worst limit; at most 0: within all of them. A
+ * figure of a CUT trial that is unknown counts as at its bound. */
+double wg__tuning_excess(const struct wg_tuning_goal *goal, const struct wg_trial *trial);
 
 #endif

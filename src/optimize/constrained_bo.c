@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tuner: what holds for every policy of constrained search.
+ *
+ * One plan is made between two tells, and always: tell makes it when ask did not. So a policy
+ * decides exactly once after each tell, whatever the caller asks in between, its own memory (the
+ * last hyper-parameters) is a function of what was told, and a resumed tuner is the same tuner.
+ * Chance is a stream of its own for each decision, named by the number of tells.
+ *
+ *     plan:  out of trials ................................. DONE, budget
+ *            the last sample was thrown away ............... MEASURE it again
+ *            no word of the default yet .................... MEASURE it
+ *            the policy: go on ............................. MEASURE its next
+ *                        stop, or nothing left ............. closing
+ *     closing (never left): what would be returned was seen once, and may be over a limit, and
+ *            fewer than three confirmations were made ...... MEASURE it once more
+ *            else .......................................... DONE, converged or exhausted
+ *
+ * A budget keeps its last trial for the confirmation. Closing is not left because a confirmation
+ * that surprises changes the posterior, hence what is returned; to search on as well would buy
+ * little and might never end.
+ *
+ * Owns: see the header.    Threads: one at a time.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "optimize/tuner_check.h"
+#include "optimize/tuning_bans.h"
+#include "optimize/tuning_policy.h"
+
+enum {
+    TRIALS_DEFAULT = 30,
+    DISCARDS_MAX = 3,      /* of a configuration; the next one counts as a crash */
+    VALIDATIONS_MAX = 3,   /* in all */
+    VALIDATION_BUDGET = 3, /* a budget below this is spent on searching alone */
+};
+static const double noise_default = 0.02;
+
+struct told {
+    size_t configuration;
+    enum wg_trial_outcome outcome;
+};
+
+struct wg_tuner {
+    struct wg_tuner_config config; /* defaults filled in; names of limits are own copies */
+    char *names[WG_TUNING_LIMITS_MAX];
+    const struct wg_tuning_policy_ops *ops;
+    void *state;
+
+    struct wg_trial *trials; /* MEASURED and CUT */
+    size_t trial_count, trial_capacity;
+    struct told *log; /* all that counts */
+    size_t log_count, log_capacity;
+    size_t tells, failed, validations;
+
+    struct wg_tuning_bans bans;
+    uint8_t *measured; /* [space->count], as discards */
+    uint8_t *discards;
+    bool *is_tried;
+    size_t present; /* space->count: unknown; so with `again` */
+    size_t again;
+    enum wg_tuner_end closing; /* RUNNING: still searching */
+
+    struct wg_rng root, rng;
+    bool has_plan;
+    struct wg_tuning_choice choice; /* of the plan; these two */
+    struct wg_tuner_question question;
+};
+
+/* -- Making ----------------------------------------------------------------------------------- */
+
+static const struct wg_tuning_policy_ops *policy_of(enum wg_tuner_policy policy)
+{
+    /* NULL: not built in. */
+    static const struct wg_tuning_policy_ops *const policies[WG_TUNER_POLICY_COUNT] = {
+        [WG_TUNER_RANDOM] = &wg__tuning_policy_random,
+    };
+
+    return policies[policy];
+}
+
+static struct wg_tuning_view view_of(struct wg_tuner *tuner)
+{
+    const struct wg_tuner_config *config = &tuner->config;
+    const double used = (double)tuner->log_count / (double)config->max_trials;
+
+    return (struct wg_tuning_view){
+        .space = config->space,
+        .goal = &config->goal,
+        .noise = config->noise,
+        .stop_share = config->stop_share,
+        .trials = tuner->trials,
+        .trial_count = tuner->trial_count,
+        .told = tuner->log_count,
+        .is_banned = tuner->ops->prunes ? tuner->bans.is_out : tuner->bans.is_banned,
+        .is_tried = tuner->is_tried,
+        .measured = tuner->measured,
+        .present = tuner->present,
+        .trial_s = config->trial_s,
+        .budget_left = fmax(1 - used, 0),
+        .xi = config->xi,
+        .default_objective = config->default_objective,
+        .cpu_apart = config->cpu_apart,
+        .rng = &tuner->rng,
+    };
+}
+
+/* What `config` says, with own names and no zeros that stand for something. */
+static enum wg_code adopt(struct wg_tuner *tuner, const struct wg_tuner_config *config,
+                          struct wg_error *err)
+{
+    const size_t count = config->space->count;
+
+    tuner->config = *config;
+    tuner->ops = policy_of(config->policy);
+    if (!(config->noise > 0))
+        tuner->config.noise = noise_default;
+    if (config->max_trials == 0)
+        tuner->config.max_trials = count < TRIALS_DEFAULT ? count : TRIALS_DEFAULT;
+    tuner->present = tuner->again = count;
+    wg__rng_init(&tuner->root, config->seed);
+    for (size_t i = 0; i < config->goal.limit_count; i++) {
+        tuner->names[i] = wg__strdup(config->goal.limits[i].name);
+        tuner->config.goal.limits[i].name = tuner->names[i];
+        if (tuner->names[i] == NULL)
+            return wg__fail(err, WG_ENOMEM, "out of memory for the tuner");
+    }
+    tuner->measured = wg__alloc_zeroed(count, sizeof *tuner->measured);
+    tuner->discards = wg__alloc_zeroed(count, sizeof *tuner->discards);
+    tuner->is_tried = wg__alloc_zeroed(count, sizeof *tuner->is_tried);
+    if (tuner->measured == NULL || tuner->discards == NULL || tuner->is_tried == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory for %zu configurations", count);
+    return wg__tuning_bans_init(&tuner->bans, config->space, err);
+}
+
+enum wg_code wg__tuner_new(struct wg_tuner **out, const struct wg_tuner_config *config,
+                           struct wg_error *err)
+{
+    enum wg_code code = wg__tuner_check_config(config, err);
+
+    if (code != WG_OK)
+        return code;
+    if (policy_of(config->policy) == NULL)
+        return wg__fail(err, WG_EUNSUPPORTED, "tuning policy '%s' is not built in",
+                        wg__tuner_policy_word(config->policy));
+    struct wg_tuner *tuner = wg__alloc_zeroed(1, sizeof *tuner);
+    if (tuner == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory for the tuner");
+    code = adopt(tuner, config, err);
+    if (code == WG_OK && tuner->ops->create != NULL) {
+        const struct wg_tuning_view view = view_of(tuner);
+
+        tuner->rng = wg__rng_split(&tuner->root, 0);
+        code = tuner->ops->create(&tuner->state, &view, err);
+    }
+    if (code == WG_OK)
+        *out = tuner;
+    else
+        wg__tuner_free(tuner);
+    return code;
+}
+
+void wg__tuner_free(struct wg_tuner *tuner)
+{
+    if (tuner == NULL)
+        return;
+    if (tuner->ops != NULL && tuner->ops->destroy != NULL && tuner->state != NULL)
+        tuner->ops->destroy(tuner->state);
+    for (size_t i = 0; i < WG_TUNING_LIMITS_MAX; i++)
+        wg__free(tuner->names[i]);
+    wg__tuning_bans_fini(&tuner->bans);
+    wg__free(tuner->measured);
+    wg__free(tuner->discards);
+    wg__free(tuner->is_tried);
+    wg__free(tuner->trials);
+    wg__free(tuner->log);
+    wg__free(tuner);
+}
+
+/* -- Planning --------------------------------------------------------------------------------- */
+
+static bool forecast_of(struct wg_tuner *tuner, size_t configuration,
+                        struct wg_tuning_forecast *out)
+{
+    *out = (struct wg_tuning_forecast){(double)NAN, (double)NAN, {0}, {0}, (double)NAN};
+    for (size_t i = 0; i < WG_TUNING_LIMITS_MAX; i++)
+        out->figures[i] = out->figure_sds[i] = (double)NAN;
+    if (tuner->ops->forecast == NULL || tuner->trial_count == 0 ||
+        configuration >= tuner->config.space->count)
+        return false;
+    const struct wg_tuning_view view = view_of(tuner);
+    return tuner->ops->forecast(tuner->state, &view, configuration, out);
+}
+
+/* Whether the forecast leaves each limit by more than three standard deviations. */
+static bool is_certain(struct wg_tuner *tuner, size_t configuration)
+{
+    const struct wg_tuning_goal *goal = &tuner->config.goal;
+    struct wg_tuning_forecast forecast;
+
+    if (!forecast_of(tuner, configuration, &forecast))
+        return false;
+    for (size_t i = 0; i < goal->limit_count; i++) {
+        const double room = log(goal->limits[i].bound / forecast.figures[i]);
+
+        /* Written so that what is unknown is not certain. */
+        if (!((goal->limits[i].is_minimum ? -room : room) >= 3 * forecast.figure_sds[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_confirmed(struct wg_tuner *tuner)
+{
+    const size_t returned = tuner->choice.returned;
+
+    return tuner->measured[returned] >= 2 || is_certain(tuner, returned);
+}
+
+/* Whether what would be returned now should be measured once more. */
+static bool wants_validation(struct wg_tuner *tuner)
+{
+    const struct wg_tuner_config *config = &tuner->config;
+
+    return config->validate && !config->never_stops && tuner->ops->validates &&
+           tuner->validations < VALIDATIONS_MAX && tuner->choice.is_feasible &&
+           tuner->choice.returned < config->space->count && !is_confirmed(tuner);
+}
+
+__attribute__((format(printf, 4, 5))) static void ask_for(struct wg_tuner *tuner,
+                                                          size_t configuration,
+                                                          enum wg_tuner_reason reason,
+                                                          const char *format, ...)
+{
+    va_list args;
+
+    assert(configuration < tuner->config.space->count);
+    tuner->question = (struct wg_tuner_question){
+        .kind = WG_TUNER_MEASURE, .configuration = configuration, .reason = reason};
+    va_start(args, format);
+    (void)vsnprintf(tuner->question.why, sizeof tuner->question.why, format, args);
+    va_end(args);
+}
+
+static void end_with(struct wg_tuner *tuner, enum wg_tuner_end end)
+{
+    const struct wg_tuner_config *config = &tuner->config;
+    const double saving = tuner->choice.expected_saving;
+    char *why = tuner->question.why;
+    const size_t size = sizeof tuner->question.why;
+
+    tuner->question = (struct wg_tuner_question){
+        .kind = WG_TUNER_DONE, .configuration = config->space->count, .end = end};
+    if (end == WG_TUNER_BUDGET)
+        (void)snprintf(why, size, "all %zu trials are used", config->max_trials);
+    else if (end == WG_TUNER_EXHAUSTED)
+        (void)snprintf(why, size, "every configuration that is left was tried");
+    else if (isnan(saving))
+        (void)snprintf(why, size, "no further saving is expected");
+    else
+        (void)snprintf(why, size, "no trial is expected to save more than %.2g %%", 100 * saving);
+}
+
+/* The end has been decided: confirm, or be done. */
+static void close_up(struct wg_tuner *tuner)
+{
+    if (!wants_validation(tuner)) {
+        end_with(tuner, tuner->closing);
+        return;
+    }
+    ask_for(tuner, tuner->choice.returned, WG_TUNER_VALIDATE,
+            "it would be returned, and was measured once: confirmation %zu of at most %d",
+            tuner->validations + 1, VALIDATIONS_MAX);
+}
+
+/* The policy's choice, or none of all while the default must come first. */
+static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
+{
+    const size_t count = tuner->config.space->count;
+    const struct wg_tuning_view view = view_of(tuner);
+    struct wg_tuning_choice choice = {
+        .next = count, .expected_saving = (double)NAN, .returned = count, .runner_up = count};
+
+    tuner->rng = wg__rng_split(&tuner->root, tuner->tells + 1);
+    if (tuner->trial_count > 0 || !tuner->ops->default_first ||
+        tuner->bans.is_banned[tuner->config.space->default_configuration]) {
+        const enum wg_code code = tuner->ops->decide(tuner->state, &view, &choice, err);
+
+        if (code != WG_OK)
+            return code;
+    }
+    assert(choice.next >= count || !view.is_banned[choice.next]);
+    assert(choice.next >= count || choice.reason == WG_TUNER_REMEASURE ||
+           !tuner->is_tried[choice.next]);
+    tuner->choice = choice;
+    return WG_OK;
+}
+
+/* What the policy wants, and whether that is the end. */
+static void follow_policy(struct wg_tuner *tuner)
+{
+    const struct wg_tuner_config *config = &tuner->config;
+    const struct wg_tuning_choice *choice = &tuner->choice;
+    const bool is_last = tuner->log_count + 1 == config->max_trials;
+
+    if (tuner->closing != WG_TUNER_RUNNING)
+        close_up(tuner);
+    else if (choice->next >= config->space->count) {
+        tuner->closing = WG_TUNER_EXHAUSTED;
+        close_up(tuner);
+    } else if (choice->should_stop && !config->never_stops) {
+        tuner->closing = WG_TUNER_CONVERGED;
+        close_up(tuner);
+    } else if (is_last && config->max_trials >= VALIDATION_BUDGET && wants_validation(tuner)) {
+        tuner->closing = WG_TUNER_BUDGET;
+        close_up(tuner);
+    } else
+        ask_for(tuner, choice->next, choice->reason, "%s", choice->why);
+}
+
+static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
+{
+    const struct wg_tuner_config *config = &tuner->config;
+    const size_t count = config->space->count, first = config->space->default_configuration;
+
+    if (tuner->has_plan)
+        return WG_OK;
+    const enum wg_code code = choose(tuner, err);
+    if (code != WG_OK)
+        return code;
+    tuner->has_plan = true;
+    if (tuner->log_count >= config->max_trials)
+        end_with(tuner, tuner->closing != WG_TUNER_RUNNING ? tuner->closing : WG_TUNER_BUDGET);
+    else if (tuner->again < count && !tuner->bans.is_banned[tuner->again])
+        ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
+                "its sample was thrown away (%u of at most %d)",
+                (unsigned)tuner->discards[tuner->again], DISCARDS_MAX);
+    else if (tuner->ops->default_first && !tuner->is_tried[first] && !tuner->bans.is_banned[first])
+        ask_for(tuner, first, WG_TUNER_DEFAULT, "the default comes first: all else is compared");
+    else
+        follow_policy(tuner);
+    return WG_OK;
+}
+
+enum wg_code wg__tuner_ask(struct wg_tuner *tuner, struct wg_tuner_question *out,
+                           struct wg_error *err)
+{
+    const enum wg_code code = plan(tuner, err);
+
+    if (code == WG_OK)
+        *out = tuner->question;
+    return code;
+}
+
+/* -- Telling ---------------------------------------------------------------------------------- */
+
+/* Room for one more of each, before anything changes. */
+static enum wg_code reserve(struct wg_tuner *tuner, struct wg_error *err)
+{
+    if (tuner->trial_count == tuner->trial_capacity) {
+        const size_t wanted = 2 * tuner->trial_capacity + 32;
+        struct wg_trial *grown = wg__realloc_array(tuner->trials, wanted, sizeof *grown);
+
+        if (grown == NULL)
+            return wg__fail(err, WG_ENOMEM, "out of memory for the trials");
+        tuner->trials = grown;
+        tuner->trial_capacity = wanted;
+    }
+    if (tuner->log_count == tuner->log_capacity) {
+        const size_t wanted = 2 * tuner->log_capacity + 32;
+        struct told *grown = wg__realloc_array(tuner->log, wanted, sizeof *grown);
+
+        if (grown == NULL)
+            return wg__fail(err, WG_ENOMEM, "out of memory for the trials");
+        tuner->log = grown;
+        tuner->log_capacity = wanted;
+    }
+    return WG_OK;
+}
+
+static void count_trial(struct wg_tuner *tuner, size_t configuration, enum wg_trial_outcome outcome)
+{
+    const bool was_asked =
+        tuner->question.kind == WG_TUNER_MEASURE && tuner->question.configuration == configuration;
+
+    tuner->log[tuner->log_count++] = (struct told){configuration, outcome};
+    tuner->validations += was_asked && tuner->question.reason == WG_TUNER_VALIDATE;
+}
+
+static void take_figures(struct wg_tuner *tuner, const struct wg_trial *trial)
+{
+    const size_t c = trial->configuration;
+
+    count_trial(tuner, c, trial->outcome);
+    tuner->trials[tuner->trial_count++] = *trial;
+    tuner->is_tried[c] = true;
+    tuner->present = c;
+    if (trial->outcome == WG_TRIAL_MEASURED && tuner->measured[c] < UINT8_MAX)
+        tuner->measured[c]++;
+    wg__tuning_rule_out_slower(&tuner->bans, &tuner->config.goal, trial, tuner->config.noise,
+                               tuner->measured);
+}
+
+static void take_crash(struct wg_tuner *tuner, size_t configuration, enum wg_trial_outcome outcome)
+{
+    size_t crashed = 0, worked = 0;
+
+    count_trial(tuner, configuration, outcome);
+    tuner->failed++;
+    tuner->present = tuner->config.space->count; /* it starts anew with who knows what */
+    wg__tuning_ban(&tuner->bans, configuration);
+    for (size_t i = 0; i < tuner->log_count; i++) {
+        const struct told *told = &tuner->log[i];
+
+        if (!wg__tuning_same_group(tuner->config.space, told->configuration, configuration))
+            continue;
+        crashed += told->outcome == WG_TRIAL_CRASHED || told->outcome == WG_TRIAL_HUNG;
+        worked += told->outcome == WG_TRIAL_MEASURED || told->outcome == WG_TRIAL_CUT;
+    }
+    if (crashed >= 2 && crashed > worked)
+        wg__tuning_ban_group(&tuner->bans, configuration, tuner->measured);
+}
+
+static void take(struct wg_tuner *tuner, const struct wg_trial *trial)
+{
+    const size_t c = trial->configuration;
+
+    tuner->again = tuner->config.space->count;
+    switch (trial->outcome) {
+    case WG_TRIAL_MEASURED:
+    case WG_TRIAL_CUT:
+        take_figures(tuner, trial);
+        break;
+    case WG_TRIAL_CRASHED:
+    case WG_TRIAL_HUNG:
+        take_crash(tuner, c, trial->outcome);
+        break;
+    case WG_TRIAL_OUT_OF_MEMORY:
+        count_trial(tuner, c, trial->outcome);
+        tuner->failed++;
+        tuner->present = tuner->config.space->count;
+        wg__tuning_ban_memory(&tuner->bans, c, tuner->measured);
+        break;
+    case WG_TRIAL_REFUSED:
+        wg__tuning_ban_level(&tuner->bans, trial->refused_knob,
+                             wg__tuning_level(tuner->config.space, c, trial->refused_knob));
+        break;
+    case WG_TRIAL_DISCARDED:
+        if (tuner->discards[c] == DISCARDS_MAX) {
+            take_crash(tuner, c, WG_TRIAL_CRASHED);
+        } else {
+            tuner->discards[c]++;
+            tuner->again = c;
+        }
+        break;
+    case WG_TRIAL_OUTCOME_COUNT:
+        break;
+    }
+}
+
+enum wg_code wg__tuner_tell(struct wg_tuner *tuner, const struct wg_trial *trial,
+                            struct wg_error *err)
+{
+    enum wg_code code = wg__tuner_check_trial(&tuner->config, trial, err);
+
+    if (code == WG_OK)
+        code = plan(tuner, err);
+    if (code == WG_OK)
+        code = reserve(tuner, err);
+    if (code != WG_OK)
+        return code;
+    take(tuner, trial);
+    tuner->tells++;
+    tuner->has_plan = false;
+    return WG_OK;
+}
+
+/* -- Results ---------------------------------------------------------------------------------- */
+
+enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *out,
+                              struct wg_error *err)
+{
+    const size_t count = tuner->config.space->count;
+    const enum wg_code code = plan(tuner, err);
+
+    if (code != WG_OK)
+        return code;
+    const struct wg_tuning_choice *choice = &tuner->choice;
+    const bool is_done = tuner->question.kind == WG_TUNER_DONE;
+    struct wg_tuner_result result = {
+        .end = is_done ? tuner->question.end : WG_TUNER_RUNNING,
+        .configuration = choice->returned,
+        .is_feasible = choice->returned < count && choice->is_feasible,
+        .runner_up = choice->runner_up,
+        .trials = tuner->log_count,
+        .failed_trials = tuner->failed,
+        .expected_saving = choice->expected_saving,
+    };
+    result.is_validated = result.is_feasible && is_confirmed(tuner);
+    (void)forecast_of(tuner, choice->returned, &result.forecast);
+    (void)snprintf(result.why, sizeof result.why, "%s",
+                   is_done ? tuner->question.why : "the search goes on");
+    *out = result;
+    return WG_OK;
+}
+
+bool wg__tuner_forecast(struct wg_tuner *tuner, size_t configuration,
+                        struct wg_tuning_forecast *out)
+{
+    struct wg_tuning_forecast forecast;
+
+    if (plan(tuner, NULL) != WG_OK || !forecast_of(tuner, configuration, &forecast))
+        return false;
+    *out = forecast;
+    return true;
+}
+
+bool wg__tuner_is_banned(const struct wg_tuner *tuner, size_t configuration)
+{
+    return configuration < tuner->config.space->count && tuner->bans.is_banned[configuration];
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the tuner does whatever the policy: with blind search, the simplest of them.
+ */
+#include "support/check.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "optimize/tuner.h"
+
+static const double clocks[] = {300, 600, 900};
+static const double batches[] = {1, 4};
+
+static struct wg_tuning_space *small_space(void)
+{
+    static const struct wg_tuning_knob knobs[] = {
+        {"clock", WG_TUNING_GPU_CLOCK, clocks, NULL, 3, 2, 0.02},
+        {"batch", WG_TUNING_BATCH, batches, NULL, 2, 0, 0},
+    };
+    struct wg_tuning_space *space = NULL;
+
+    assert_int_equal(wg__tuning_space_box(&space, knobs, 2, NULL, NULL, NULL), WG_OK);
+    return space;
+}
+
+static struct wg_tuner_config config_of(const struct wg_tuning_space *space)
+{
+    return (struct wg_tuner_config){
+        .space = space,
+        .goal = {.objective = WG_TUNING_ENERGY,
+                 .limit_count = 1,
+                 .limits = {{.name = "p99_s", .kind = WG_TUNING_TIME, .bound = 0.1}}},
+        .policy = WG_TUNER_RANDOM,
+        .xi = (double)NAN,
+        .seed = 7,
+    };
+}
+
+static struct wg_tuner *tuner_of(const struct wg_tuner_config *config)
+{
+    struct wg_tuner *tuner = NULL;
+    struct wg_error err = {0};
+
+    if (wg__tuner_new(&tuner, config, &err) != WG_OK)
+        fail_msg("%s", err.text);
+    return tuner;
+}
+
+static struct wg_tuner_question ask(struct wg_tuner *tuner)
+{
+    struct wg_tuner_question question, again;
+
+    assert_int_equal(wg__tuner_ask(tuner, &question, NULL), WG_OK);
+    assert_int_equal(wg__tuner_ask(tuner, &again, NULL), WG_OK);
+    assert_int_equal(again.kind, question.kind);
+    assert_int_equal(again.configuration, question.configuration);
+    assert_string_equal(again.why, question.why);
+    return question;
+}
+
+static void tell(struct wg_tuner *tuner, size_t configuration, double objective, double figure)
+{
+    const struct wg_trial trial = {
+        .configuration = configuration, .objective = objective, .figures = {figure}};
+
+    assert_int_equal(wg__tuner_tell(tuner, &trial, NULL), WG_OK);
+}
+
+static void tell_failure(struct wg_tuner *tuner, size_t configuration,
+                         enum wg_trial_outcome outcome)
+{
+    const struct wg_trial trial = {.configuration = configuration, .outcome = outcome};
+
+    assert_int_equal(wg__tuner_tell(tuner, &trial, NULL), WG_OK);
+}
+
+static void blind_search_tries_all_once_and_returns_the_best_within_the_limit(void **state)
+{
+    /*                            300/1 300/4 600/1 600/4 900/1 900/4 */
+    static const double cost[] = {1, 2, 4, 3, 5, 6};
+    static const double time_s[] = {0.2, 0.11, 0.1, 0.1, 0.05, 0.07};
+    struct wg_tuning_space *space = small_space();
+    const struct wg_tuner_config config = config_of(space);
+    struct wg_tuner *tuner = tuner_of(&config);
+    struct wg_tuner_result result;
+    unsigned seen = 0;
+
+    (void)state;
+    for (size_t n = 0; n < 6; n++) {
+        const struct wg_tuner_question question = ask(tuner);
+
+        assert_int_equal(question.kind, WG_TUNER_MEASURE);
+        assert_int_equal(question.reason, WG_TUNER_START);
+        assert_int_equal(seen & 1U << question.configuration, 0);
+        seen |= 1U << question.configuration;
+        tell(tuner, question.configuration, cost[question.configuration],
+             time_s[question.configuration]);
+    }
+    assert_int_equal(ask(tuner).kind, WG_TUNER_DONE);
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.configuration, 3);
+    assert_int_equal(result.runner_up, 2);
+    assert_true(result.is_feasible && !result.is_validated);
+    assert_int_equal(result.trials, 6);
+    assert_int_equal(result.end, WG_TUNER_BUDGET); /* all of them are the default budget */
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
+static void with_nothing_within_the_limit_the_nearest_is_returned_and_said_so(void **state)
+{
+    static const double time_s[] = {0.3, 0.25, 0.22, 0.2, 0.13, 0.12};
+    struct wg_tuning_space *space = small_space();
+    struct wg_tuner_config config = config_of(space);
+    struct wg_tuner_result result;
+
+    (void)state;
+    config.max_trials = 20;
+    struct wg_tuner *tuner = tuner_of(&config);
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.configuration, 6);
+    assert_int_equal(result.end, WG_TUNER_RUNNING);
+    struct wg_tuner_question question = ask(tuner);
+    for (; question.kind == WG_TUNER_MEASURE; question = ask(tuner))
+        tell(tuner, question.configuration, 1, time_s[question.configuration]);
+    assert_int_equal(question.end, WG_TUNER_EXHAUSTED);
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.configuration, 5);
+    assert_false(result.is_feasible);
+    assert_int_equal(result.runner_up, 6);
+    assert_int_equal(result.trials, 6);
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
+static void a_thrown_away_sample_is_asked_again_a_bounded_number_of_times(void **state)
+{
+    struct wg_tuning_space *space = small_space();
+    const struct wg_tuner_config config = config_of(space);
+    struct wg_tuner *tuner = tuner_of(&config);
+    const size_t first = ask(tuner).configuration;
+    struct wg_tuner_result result;
+
+    (void)state;
+    for (unsigned n = 1; n <= 3; n++) {
+        tell_failure(tuner, first, WG_TRIAL_DISCARDED);
+        const struct wg_tuner_question question = ask(tuner);
+        assert_int_equal(question.configuration, first);
+        assert_int_equal(question.reason, WG_TUNER_AGAIN);
+    }
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.trials, 0);
+    tell_failure(tuner, first, WG_TRIAL_DISCARDED);
+    assert_true(wg__tuner_is_banned(tuner, first));
+    assert_int_not_equal(ask(tuner).configuration, first);
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.trials, 1);
+    assert_int_equal(result.failed_trials, 1);
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
+static void figures_that_cannot_be_change_nothing(void **state)
+{
+    struct wg_tuning_space *space = small_space();
+    const struct wg_tuner_config config = config_of(space);
+    struct wg_tuner *tuner = tuner_of(&config);
+    const size_t asked = ask(tuner).configuration;
+    static const struct {
+        struct wg_trial trial;
+        const char *text;
+    } cases[] = {
+        {{.configuration = 6}, "configuration 6 is none of the 6"},
+        {{.outcome = WG_TRIAL_OUTCOME_COUNT}, "trial outcome 7 is unknown"},
+        {{.outcome = WG_TRIAL_REFUSED, .refused_knob = 2}, "the refused knob 2 is none of the 2"},
+        {{.figures = {1}}, "the objective is 0, not above 0"},
+        {{.objective = 1}, "p99_s is 0, which cannot be"},
+        {{.objective = 1, .figures = {-1}, .outcome = WG_TRIAL_CUT},
+         "p99_s is -1, which cannot be"},
+        {{.objective = 1, .figures = {1}, .figure_errors = {-1}},
+         "a relative standard error is not a number of at least 0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wg_error err = {0};
+
+        assert_int_equal(wg__tuner_tell(tuner, &cases[i].trial, &err), WG_EINVAL);
+        assert_string_equal(err.text, cases[i].text);
+        assert_int_equal(ask(tuner).configuration, asked);
+    }
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
+static void a_config_that_cannot_be_is_refused(void **state)
+{
+    struct wg_tuning_space *space = small_space();
+    const struct wg_tuner_config good = config_of(space);
+    struct wg_tuner_config bad[9];
+    static const char *const texts[] = {
+        "a tuner needs a space",
+        "tuning policy 4 is unknown",
+        "a relative standard error of -1: at least 0 is needed",
+        "a saving of 1 to stop at: it must be in 0..1",
+        "xi is -1: at least 0 is needed",
+        "9 limits: at most 8 can be held",
+        "the bound of limit 'p99_s' is 0, not above 0",
+        "limit 1 has no name",
+        "a trial of -1 s: at least 0 is needed",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 9; i++)
+        bad[i] = good;
+    bad[0].space = NULL;
+    bad[1].policy = WG_TUNER_POLICY_COUNT;
+    bad[2].noise = -1;
+    bad[3].stop_share = 1;
+    bad[4].xi = -1;
+    bad[5].goal.limit_count = 9;
+    bad[6].goal.limits[0].bound = 0;
+    bad[7].goal.limits[0].name = NULL;
+    bad[8].trial_s = -1;
+    for (size_t i = 0; i < 9; i++) {
+        struct wg_tuner *tuner = NULL;
+        struct wg_error err = {0};
+
+        assert_int_equal(wg__tuner_new(&tuner, &bad[i], &err), WG_EINVAL);
+        assert_string_equal(err.text, texts[i]);
+        assert_null(tuner);
+    }
+    wg__tuning_space_free(space);
+}
+
+static void every_failing_allocation_is_reported_and_repeated_calls_go_on(void **state)
+{
+    struct wg_tuning_space *space = small_space();
+    const struct wg_tuner_config config = config_of(space);
+    const struct wg_trial trial = {.configuration = 1, .objective = 1, .figures = {1}};
+    size_t failures = 0;
+
+    (void)state;
+    for (size_t nth = 1;; nth++) {
+        struct wg_tuner *tuner = NULL;
+
+        wg__alloc_fail_from(nth);
+        enum wg_code code = wg__tuner_new(&tuner, &config, NULL);
+        if (code == WG_OK)
+            code = wg__tuner_tell(tuner, &trial, NULL);
+        wg__alloc_fail_from(0);
+        if (code != WG_OK) {
+            assert_int_equal(code, WG_ENOMEM);
+            failures++;
+        }
+        if (tuner != NULL && code != WG_OK)
+            assert_int_equal(wg__tuner_tell(tuner, &trial, NULL), WG_OK);
+        wg__tuner_free(tuner);
+        if (code == WG_OK)
+            break;
+    }
+    assert_in_range(failures, 7, 12);
+    wg__tuner_free(NULL);
+    wg__tuning_space_free(space);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blind_search_tries_all_once_and_returns_the_best_within_the_limit),
+        cmocka_unit_test(with_nothing_within_the_limit_the_nearest_is_returned_and_said_so),
+        cmocka_unit_test(a_thrown_away_sample_is_asked_again_a_bounded_number_of_times),
+        cmocka_unit_test(figures_that_cannot_be_change_nothing),
+        cmocka_unit_test(a_config_that_cannot_be_is_refused),
+        cmocka_unit_test(every_failing_allocation_is_reported_and_repeated_calls_go_on),
+    };
+    return run_tests(tests);
+}
