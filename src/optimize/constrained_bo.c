@@ -79,6 +79,7 @@ static const struct wg_tuning_policy_ops *policy_of(enum wg_tuner_policy policy)
     /* NULL: not built in. */
     static const struct wg_tuning_policy_ops *const policies[WG_TUNER_POLICY_COUNT] = {
         [WG_TUNER_RANDOM] = &wg__tuning_policy_random,
+        [WG_TUNER_WATTGOV] = &wg__tuning_policy_wattgov,
     };
 
     return policies[policy];
