@@ -41,8 +41,8 @@ enum {
     Z_GLOBALS
 };
 enum { Z_TILT_T, Z_TILT_E, Z_WORK, Z_FIXED, Z_POWER, Z_IDLE_SHARE, Z_PER_KNOB };
-_Static_assert(Z_GLOBALS <= WG_BOARD_GLOBALS, "the header has too little room");
-_Static_assert(Z_PER_KNOB <= WG_BOARD_PER_KNOB, "the header has too little room");
+_Static_assert((size_t)Z_GLOBALS <= WG_BOARD_GLOBALS, "the header has too little room");
+_Static_assert((size_t)Z_PER_KNOB <= WG_BOARD_PER_KNOB, "the header has too little room");
 
 /* What one level of one knob does. */
 struct wg_board_effect {

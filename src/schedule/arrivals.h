@@ -6,8 +6,13 @@
  *
  * A trace is a CSV or text file of exact moments (a column `arrival_s`, `timestamp_s`, `TIMESTAMP`
  * or the first numeric one), or of counts per second (a column `count` or `requests`): those are
- * placed at random within their second. `rate` scales the whole to that many requests a second on
- * average; `window` takes a part: seconds A to B, or the minute of highest variance.
+ * placed at random within their second. schedule/arrival_trace.h tells what else is read.
+ *
+ *     rate=R        scales the whole to that many requests a second on average
+ *     window=A:B    takes the seconds A to B; `burstiest`: the minute of highest variance
+ *     as=KIND       what text without a header holds: moments, counts or gaps
+ *     skip=S        leaves out S seconds or more without a request (counts only; 0: never)
+ *     spread=S      the clock ticks every S seconds: each moment goes to a random place in its tick
  *
  * The moments are a stream: the next one is drawn when it is asked for, so an hour costs no memory.
  * A trace that ends begins again.

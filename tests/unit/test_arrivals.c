@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Streams of arrivals: the laws that they follow, traces that are scaled, cut and repeated.
+ */
+#include "schedule/arrivals.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "support/check.h"
+#include "support/scratch.h"
+
+static struct wg_arrivals *open_stream(const char *text, uint64_t seed)
+{
+    struct wg_arrivals *arrivals = NULL;
+    struct wg_error err = {0};
+    struct wg_rng rng;
+    wg__rng_init(&rng, seed);
+    if (wg__arrivals_open(&arrivals, text, &rng, &err) != WG_OK)
+        fail_msg("'%s' does not open: %s", text, err.text);
+    return arrivals;
+}
+
+/* A stream over a file that holds `text`; `options` begin with a comma or are empty. */
+static struct wg_arrivals *open_trace(const char *text, const char *options)
+{
+    struct scratch scratch;
+    scratch_open(&scratch);
+    scratch_write(scratch_path(&scratch, "t.csv"), text, strlen(text));
+    char wish[1024];
+    (void)snprintf(wish, sizeof wish, "trace:%s%s", scratch.path, options);
+    struct wg_arrivals *arrivals = open_stream(wish, 5);
+    scratch_close(&scratch); /* the file has been read */
+    return arrivals;
+}
+
+static void expect_next(struct wg_arrivals *arrivals, const double *expected_s, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        check_close_abs(wg__arrivals_next(arrivals), expected_s[i], 1e-12, 1e-12);
+}
+
+#define NEXT(arrivals, ...)                                                                        \
+    expect_next(arrivals, (const double[]){__VA_ARGS__},                                           \
+                sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+
+static void uniform_arrivals_are_even_for_ever(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_stream("uniform:10", 1);
+    check_close(wg__arrivals_rate(arrivals), 10.0, 0.0);
+    for (unsigned i = 0; i < 100000; i++)
+        check_close(wg__arrivals_next(arrivals), i / 10.0, 0.0);
+    wg__arrivals_close(arrivals);
+}
+
+/* Gaps of a Poisson process are exponential: mean, variance and three tail shares, each within 4.5
+ * standard errors (chance: 7 in a million a figure). */
+static void poisson_arrivals_have_exponential_gaps(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    struct wg_arrivals *arrivals = open_stream("poisson:8", 2);
+    double last_s = 0.0;
+    double sum = 0.0;
+    double squares = 0.0;
+    unsigned beyond[3] = {0};
+    for (unsigned i = 0; i < COUNT; i++) {
+        const double now_s = wg__arrivals_next(arrivals);
+        const double gap = 8.0 * (now_s - last_s);
+        assert_true(gap > 0.0);
+        sum += gap;
+        squares += gap * gap;
+        for (unsigned k = 0; k < 3; k++)
+            beyond[k] += gap > (double)(k + 1);
+        last_s = now_s;
+    }
+    const double mean = sum / COUNT;
+    check_close_abs(mean, 1.0, 0.0, 4.5 / sqrt(COUNT));
+    check_close_abs(squares / COUNT - mean * mean, 1.0, 0.0, 4.5 * sqrt(8.0 / COUNT));
+    for (unsigned k = 0; k < 3; k++) {
+        const double share = exp(-(double)(k + 1));
+        check_close_abs((double)beyond[k] / COUNT, share, 0.0,
+                        4.5 * sqrt(share * (1.0 - share) / COUNT));
+    }
+    wg__arrivals_close(arrivals);
+}
+
+static void the_same_seed_gives_the_same_moments(void **state)
+{
+    (void)state;
+    struct wg_arrivals *first = open_stream("poisson:3", 9);
+    struct wg_arrivals *again = open_stream("poisson:3", 9);
+    struct wg_arrivals *other = open_stream("poisson:3", 10);
+    unsigned equal = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        const double moment_s = wg__arrivals_next(first);
+        check_close(wg__arrivals_next(again), moment_s, 0.0);
+        equal += wg__arrivals_next(other) == moment_s;
+    }
+    assert_int_equal(equal, 0);
+    wg__arrivals_close(first);
+    wg__arrivals_close(again);
+    wg__arrivals_close(other);
+}
+
+static void a_trace_of_moments_begins_again(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_trace("arrival_s\n5\n6\n8\n", "");
+    check_close(wg__arrivals_rate(arrivals), 3.0 / 4.5, 1e-15);
+    NEXT(arrivals, 0.0, 1.0, 3.0, 4.5, 5.5, 7.5, 9.0);
+    wg__arrivals_close(arrivals);
+}
+
+static void a_trace_is_scaled_to_a_rate(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_trace("arrival_s\n5\n6\n8\n", ",rate=6");
+    check_close(wg__arrivals_rate(arrivals), 6.0, 0.0);
+    NEXT(arrivals, 0.0, 1.0 / 9.0, 3.0 / 9.0, 0.5, 5.5 / 9.0);
+    wg__arrivals_close(arrivals);
+    arrivals = open_trace("arrival_s\n0\n1\n2\n7\n9\n", ",rate=4,window=2:9");
+    NEXT(arrivals, 0.0, 5.0 / 14.0, 7.0 / 14.0);
+    wg__arrivals_close(arrivals);
+}
+
+static void gaps_of_a_list_follow_each_other(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_trace("[0.5, 0.25, 1]", ",as=gaps");
+    NEXT(arrivals, 0.0, 0.5, 0.75, 1.75, 2.25, 2.5, 3.5);
+    wg__arrivals_close(arrivals);
+}
+
+static void counts_are_kept_second_by_second(void **state)
+{
+    (void)state;
+    static const unsigned counts[] = {3, 0, 7, 1, 0, 0, 12};
+    struct wg_arrivals *arrivals = open_trace("count\n3\n0\n7\n1\n0\n0\n12\n", "");
+    check_close(wg__arrivals_rate(arrivals), 23.0 / 7.0, 1e-15);
+    double last_s = 0.0;
+    for (unsigned pass = 0; pass < 50; pass++) {
+        for (unsigned second = 0; second < 7; second++) {
+            for (unsigned i = 0; i < counts[second]; i++) {
+                const double moment_s = wg__arrivals_next(arrivals);
+                assert_true(moment_s >= last_s);
+                assert_int_equal((unsigned)moment_s, pass * 7 + second);
+                last_s = moment_s;
+            }
+        }
+    }
+    wg__arrivals_close(arrivals);
+}
+
+/* k moments at random within a second are its order statistics: the i-th has mean i/(k + 1). */
+static void moments_within_a_second_are_uniform(void **state)
+{
+    (void)state;
+    enum { PASSES = 20000, COUNT = 4 };
+    struct wg_arrivals *arrivals = open_trace("count\n4\n", "");
+    double sums[COUNT] = {0};
+    for (unsigned pass = 0; pass < PASSES; pass++) {
+        for (unsigned i = 0; i < COUNT; i++)
+            sums[i] += wg__arrivals_next(arrivals) - pass;
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        const double mean = (i + 1.0) / (COUNT + 1);
+        const double variance = mean * (1.0 - mean) / (COUNT + 2);
+        check_close_abs(sums[i] / PASSES, mean, 0.0, 4.5 * sqrt(variance / PASSES));
+    }
+    wg__arrivals_close(arrivals);
+}
+
+static void the_burstiest_minute_is_taken_and_scaled(void **state)
+{
+    (void)state;
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__buffer_puts(&text, "count\n");
+    for (unsigned second = 0; second < 300; second++)
+        wg__buffer_printf(&text, "%u\n", second == 170 ? 60 : 1);
+    struct wg_arrivals *arrivals = open_trace(text.data, ",window=burstiest,rate=119");
+    /* The minute that ends with the burst is the first of those that hold it: 111 .. 170. */
+    check_close(wg__arrivals_rate(arrivals), 119.0, 0.0);
+    double moment_s = 0.0;
+    for (unsigned i = 0; i < 60; i++)
+        moment_s = wg__arrivals_next(arrivals);
+    assert_true(moment_s > 59.0 / 60.0 && moment_s < 1.0);
+    wg__arrivals_close(arrivals);
+    wg__buffer_fini(&text);
+}
+
+static void expect_error(const char *text, enum wg_code code, const char *expected)
+{
+    struct wg_arrivals *arrivals = NULL;
+    struct wg_error err = {0};
+    struct wg_rng rng;
+    wg__rng_init(&rng, 1);
+    assert_int_equal(wg__arrivals_open(&arrivals, text, &rng, &err), code);
+    assert_null(arrivals);
+    assert_string_equal(err.text, expected);
+}
+
+static void says_what_it_expects(void **state)
+{
+    (void)state;
+    expect_error("poison:8", WG_EINVAL,
+                 "arrivals 'poison:8': expected uniform:RATE, poisson:RATE or "
+                 "trace:FILE[,rate=R][,window=burstiest|A:B]");
+    expect_error("poisson:0", WG_EINVAL,
+                 "arrivals: rate '0', expected requests per second from 1e-06 to 1e+09");
+    expect_error("uniform:many", WG_EINVAL,
+                 "arrivals: rate 'many', expected requests per second from 1e-06 to 1e+09");
+    expect_error("trace:", WG_EINVAL, "arrivals '': expected a file behind trace:");
+    expect_error("trace:/nowhere,rate=-1", WG_EINVAL,
+                 "arrivals: rate '-1', expected requests per second from 1e-06 to 1e+09");
+    expect_error("trace:/nowhere,window=noon", WG_EINVAL,
+                 "arrivals: window 'noon', expected burstiest or A:B in seconds of the trace");
+    expect_error("trace:/nowhere,as=joules", WG_EINVAL,
+                 "arrivals: as 'joules', expected auto, moments, counts or gaps");
+    expect_error("trace:/nowhere,spread=-1", WG_EINVAL,
+                 "arrivals: spread '-1', expected seconds from 0 to 1e9");
+    expect_error("trace:/nowhere,speed=2", WG_EINVAL,
+                 "arrivals: no option 'speed' of a trace; they are rate, window, as, skip and "
+                 "spread");
+    expect_error("trace:/nowhere/a,b.csv,rate=2", WG_ENOENT,
+                 "/nowhere/a,b.csv: cannot open: No such file or directory");
+}
+
+static void survives_every_failing_allocation(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_open(&scratch);
+    const char *path = scratch_path(&scratch, "t.csv");
+    scratch_write(path, "arrival_s\n1\n70\n65\n", 18);
+    char wish[1024];
+    (void)snprintf(wish, sizeof wish, "trace:%s,window=burstiest", path);
+    struct wg_rng rng;
+    wg__rng_init(&rng, 1);
+    enum wg_code code = WG_ENOMEM;
+    for (size_t nth = 1; code != WG_OK; nth++) {
+        assert_true(nth < 50);
+        struct wg_arrivals *arrivals = NULL;
+        struct wg_error err = {0};
+        wg__alloc_fail_from(nth);
+        code = wg__arrivals_open(&arrivals, wish, &rng, &err);
+        wg__alloc_fail_from(0);
+        assert_int_equal(code != WG_OK, arrivals == NULL);
+        assert_true(code == WG_OK || code == WG_ENOMEM);
+        wg__arrivals_close(arrivals);
+    }
+    scratch_close(&scratch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uniform_arrivals_are_even_for_ever),
+        cmocka_unit_test(poisson_arrivals_have_exponential_gaps),
+        cmocka_unit_test(the_same_seed_gives_the_same_moments),
+        cmocka_unit_test(a_trace_of_moments_begins_again),
+        cmocka_unit_test(a_trace_is_scaled_to_a_rate),
+        cmocka_unit_test(gaps_of_a_list_follow_each_other),
+        cmocka_unit_test(counts_are_kept_second_by_second),
+        cmocka_unit_test(moments_within_a_second_are_uniform),
+        cmocka_unit_test(the_burstiest_minute_is_taken_and_scaled),
+        cmocka_unit_test(says_what_it_expects),
+        cmocka_unit_test(survives_every_failing_allocation),
+    };
+    return run_tests(tests);
+}
