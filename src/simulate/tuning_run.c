@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Running a tuner in a simulated world: see tuning_run.h.
+ *
+ * The time of a decision is the processor time of the thread, so that threads which share a
+ * processor do not count each other's.
+ *
+ * Threads: as the header says.
+ */
+#include "simulate/tuning_run.h"
+
+#include <time.h>
+
+#include "base/alloc.h"
+
+/* Answers that count as no trial (refused, thrown away) end too: a tuner that asks for them without
+ * end would never come back. */
+enum { ASKS_PER_TRIAL_MAX = 16, ASKS_MORE = 4096 };
+
+static double thread_ms(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0)
+        return 0;
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+}
+
+/* A tuner, its world, and how far they are. */
+struct run {
+    const struct wg_tuning_setup *setup;
+    struct wg_tuning_stopwatch *stopwatch;
+    struct wg_tuning_world world;
+    struct wg_tuner *tuner;
+    size_t cap; /* trials */
+    size_t asks;
+    struct wg_tuner_question question;
+    struct wg_trial trial;
+    struct wg_tuner_result result; /* after the last trial */
+};
+
+static enum wg_code begin(struct run *run, const struct wg_tuning_setup *setup, bool never_stops,
+                          struct wg_tuning_stopwatch *stopwatch, struct wg_error *err)
+{
+    const struct wg_tuning_scene *scene = setup->scene;
+    *run = (struct run){.setup = setup, .stopwatch = stopwatch};
+    run->cap = setup->max_trials;
+    if (never_stops && setup->hit_cap > run->cap)
+        run->cap = setup->hit_cap;
+    const struct wg_tuner_config config = {
+        .space = scene->grid->space,
+        .goal = scene->grid->goal,
+        .policy = setup->policy,
+        .seed = setup->seed,
+        .noise = scene->told,
+        .stop_share = setup->stop_share,
+        .max_trials = run->cap,
+        .validate = setup->validate && !never_stops,
+        .never_stops = never_stops,
+    };
+    const enum wg_code code = wg__tuning_world_init(&run->world, scene, setup->seed, err);
+    return code == WG_OK ? wg__tuner_new(&run->tuner, &config, err) : code;
+}
+
+static void end(struct run *run)
+{
+    wg__tuner_free(run->tuner);
+    wg__tuning_world_fini(&run->world);
+}
+
+/* One question, and its answer unless it is the end. */
+static enum wg_code step(struct run *run, struct wg_error *err)
+{
+    const double start = thread_ms();
+    enum wg_code code = wg__tuner_ask(run->tuner, &run->question, err);
+    const double took = thread_ms() - start;
+    struct wg_tuning_stopwatch *watch = run->stopwatch;
+    if (watch != NULL && watch->count < watch->capacity)
+        watch->ms[watch->count++] = took;
+    if (code != WG_OK || run->question.kind == WG_TUNER_DONE)
+        return code;
+    if (++run->asks > ASKS_MORE + ASKS_PER_TRIAL_MAX * run->cap)
+        return wg__fail(err, WG_ESTATE, "the tuner asked %zu times for %zu trials", run->asks,
+                        run->cap);
+    wg__tuning_world_measure(&run->world, run->question.configuration, &run->trial);
+    code = wg__tuner_tell(run->tuner, &run->trial, err);
+    return code == WG_OK ? wg__tuner_result(run->tuner, &run->result, err) : code;
+}
+
+enum wg_code wg__tuning_run_to_end(const struct wg_tuning_setup *setup,
+                                   struct wg_tuning_stopwatch *stopwatch,
+                                   wg_tuning_listener *listener, void *context,
+                                   struct wg_tuning_outcome *out, struct wg_tuner_result *result,
+                                   struct wg_error *err)
+{
+    struct run run;
+    enum wg_code code = begin(&run, setup, false, stopwatch, err);
+    while (code == WG_OK) {
+        code = step(&run, err);
+        if (code != WG_OK || run.question.kind == WG_TUNER_DONE)
+            break;
+        if (listener != NULL)
+            listener(&run.question, &run.trial, run.result.trials, context);
+    }
+    if (code == WG_OK)
+        code = wg__tuner_result(run.tuner, &run.result, err);
+    end(&run);
+    if (code != WG_OK)
+        return code;
+    out->seed = setup->seed;
+    out->trials = run.result.trials;
+    out->failed_trials = run.result.failed_trials;
+    out->end = run.result.end;
+    out->returned = run.result.configuration;
+    out->claims_feasible = run.result.is_feasible;
+    out->is_validated = run.result.is_validated;
+    if (result != NULL)
+        *result = run.result;
+    return WG_OK;
+}
+
+enum wg_code wg__tuning_run_on(const struct wg_tuning_setup *setup,
+                               struct wg_tuning_stopwatch *stopwatch, size_t *first_hit,
+                               uint32_t *returned_after, struct wg_error *err)
+{
+    const struct wg_tuning_scene *scene = setup->scene;
+    struct run run;
+    enum wg_code code = begin(&run, setup, true, stopwatch, err);
+    size_t told = 0; /* trials of which it is known what would be returned */
+    uint32_t last = (uint32_t)scene->grid->space->count;
+    *first_hit = 0;
+    while (code == WG_OK && (*first_hit == 0 || told < setup->max_trials)) {
+        code = step(&run, err);
+        if (code != WG_OK || run.question.kind == WG_TUNER_DONE)
+            break;
+        const size_t trials = run.result.trials;
+        if (*first_hit == 0 && trials <= setup->hit_cap && run.trial.outcome == WG_TRIAL_MEASURED &&
+            scene->target.is_near[run.trial.configuration])
+            *first_hit = trials;
+        last = (uint32_t)run.result.configuration;
+        for (; told < trials && told < setup->max_trials; told++)
+            returned_after[told] = last;
+        if (trials >= run.cap)
+            break;
+    }
+    for (; told < setup->max_trials; told++) /* all was tried before */
+        returned_after[told] = last;
+    end(&run);
+    return code;
+}
