@@ -23,6 +23,11 @@ uint64_t wg__clock_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t wg__clock_thread_ns(void)
+{
+    return read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 double wg__clock_wall_s(void)
 {
     return (double)read_ns(CLOCK_REALTIME) / 1e9;

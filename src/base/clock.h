@@ -12,6 +12,10 @@
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t wg__clock_ns(void);
 
+/* Nanoseconds of processor time that the calling thread has used: how long something takes that
+ * shares the processor with others. */
+uint64_t wg__clock_thread_ns(void);
+
 /* Seconds since 1970, by the wall clock: for what outlives the machine's boot. */
 double wg__clock_wall_s(void);
 

@@ -563,7 +563,8 @@ static const struct wg_command command_training = {
     .run = run_training,
 };
 
-static const struct wg_command *const children[] = {&command_training, NULL};
+static const struct wg_command *const children[] = {&command_training, &wg__command_simulate_tuning,
+                                                    NULL};
 
 const struct wg_command wg__command_simulate = {
     .name = "simulate",

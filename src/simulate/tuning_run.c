@@ -9,21 +9,11 @@
  */
 #include "simulate/tuning_run.h"
 
-#include <time.h>
-
-#include "base/alloc.h"
+#include "base/clock.h"
 
 /* Answers that count as no trial (refused, thrown away) end too: a tuner that asks for them without
  * end would never come back. */
 enum { ASKS_PER_TRIAL_MAX = 16, ASKS_MORE = 4096 };
-
-static double thread_ms(void)
-{
-    struct timespec now;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0)
-        return 0;
-    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
-}
 
 /* A tuner, its world, and how far they are. */
 struct run {
@@ -70,12 +60,12 @@ static void end(struct run *run)
 /* One question, and its answer unless it is the end. */
 static enum wg_code step(struct run *run, struct wg_error *err)
 {
-    const double start = thread_ms();
+    const uint64_t start_ns = wg__clock_thread_ns();
     enum wg_code code = wg__tuner_ask(run->tuner, &run->question, err);
-    const double took = thread_ms() - start;
+    const double took_ms = (double)(wg__clock_thread_ns() - start_ns) / 1e6;
     struct wg_tuning_stopwatch *watch = run->stopwatch;
     if (watch != NULL && watch->count < watch->capacity)
-        watch->ms[watch->count++] = took;
+        watch->ms[watch->count++] = took_ms;
     if (code != WG_OK || run->question.kind == WG_TUNER_DONE)
         return code;
     if (++run->asks > ASKS_MORE + ASKS_PER_TRIAL_MAX * run->cap)
