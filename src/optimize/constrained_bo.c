@@ -79,6 +79,8 @@ static const struct wg_tuning_policy_ops *policy_of(enum wg_tuner_policy policy)
     /* NULL: not built in. */
     static const struct wg_tuning_policy_ops *const policies[WG_TUNER_POLICY_COUNT] = {
         [WG_TUNER_RANDOM] = &wg__tuning_policy_random,
+        [WG_TUNER_POLYTHROTTLE] = &wg__tuning_policy_polythrottle,
+        [WG_TUNER_CBO] = &wg__tuning_policy_cbo,
         [WG_TUNER_WATTGOV] = &wg__tuning_policy_wattgov,
     };
 
@@ -216,11 +218,12 @@ static bool is_certain(struct wg_tuner *tuner, size_t configuration)
     return true;
 }
 
+/* A policy whose forecasts are no calibrated posterior cannot be certain. */
 static bool is_confirmed(struct wg_tuner *tuner)
 {
     const size_t returned = tuner->choice.returned;
 
-    return tuner->measured[returned] >= 2 || is_certain(tuner, returned);
+    return tuner->measured[returned] >= 2 || (tuner->ops->validates && is_certain(tuner, returned));
 }
 
 /* Whether what would be returned now should be measured once more. */

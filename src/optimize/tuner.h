@@ -92,7 +92,7 @@ struct wg_tuner_config {
 
     /* Of `polythrottle` only. */
     double xi; /* NAN: 0.1, the paper's: the saving asked for, in default_objective */
-    double default_objective; /* the default's figure; 0: the mean of the blind start stands in */
+    double default_objective; /* the default's figure; 0: the mean of what was measured */
     bool cpu_apart;           /* the first cpu_clock knob is tuned alone, first */
 };
 
