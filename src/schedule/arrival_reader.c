@@ -3,8 +3,8 @@
  * Reading a trace file: CSV by its header, text by its lines, a JSON list by its commas.
  *
  * The first byte that is no blank decides: a digit, a sign or a point begins text, a bracket a
- * list, anything else a header. Lists are read as text whose separators are commas and blanks; the
- * rest of JSON occurs in no list of numbers.
+ * list, a brace JSON objects one a line, anything else a header. Lists are read as text whose
+ * separators are commas and blanks; the rest of JSON occurs in no list of numbers.
  *
  * Owns: see the header.    Threads: one at a time.
  */
@@ -14,12 +14,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/source.h"
+#include "schedule/arrival_json.h"
 #include "schedule/arrival_moment.h"
 
-enum { WORD_SIZE = 64, COLUMNS_SHOWN = 6 };
+enum { WORD_SIZE = 64, LINE_MAX = 1 << 20 };
 
 /* -- Collecting ---------------------------------------------------------------------------- */
 
@@ -154,6 +156,61 @@ static enum wg_code read_text(struct wg_arrival_numbers *numbers, struct wg_sour
         if (code != WG_OK)
             return code;
     }
+}
+
+/* -- JSON objects, one a line -------------------------------------------------------------- */
+
+/* The rest of the line, without its end. */
+static enum wg_code read_line(struct wg_source *source, struct wg_buffer *line,
+                              struct wg_error *err)
+{
+    line->length = 0;
+    while (!separates(wg__source_peek(source, err), false)) {
+        const char *end = memchr(source->cursor, '\n', (size_t)(source->end - source->cursor));
+        const char *stop = end != NULL ? end : source->end;
+        wg__buffer_append(line, source->cursor, (size_t)(stop - source->cursor));
+        source->cursor = stop;
+        if (line->failed)
+            return wg__fail(err, WG_ENOMEM, "%s: out of memory", source->name);
+        if (line->length > LINE_MAX)
+            return wg__fail(err, WG_EDATA, "%s:%zu: a line longer than %d bytes", source->name,
+                            source->line, LINE_MAX);
+    }
+    return source->stopped;
+}
+
+static enum wg_code read_object(struct wg_arrival_numbers *numbers, struct wg_source *source,
+                                struct wg_buffer *line, struct wg_error *err)
+{
+    const enum wg_code code = read_line(source, line, err);
+    if (code != WG_OK)
+        return code;
+    char scratch[WG_ARRIVAL_JSON_WHY_SIZE];
+    double moment_s = 0.0;
+    const char *why = wg__arrival_json_moment(line->data, line->length, &moment_s, scratch);
+    if (why != NULL)
+        return wg__fail(err, WG_EDATA, "%s:%zu: %s", source->name, source->line, why);
+    return append(numbers, moment_s, source->line, source->name, err);
+}
+
+static enum wg_code read_objects(struct wg_arrival_numbers *numbers, struct wg_source *source,
+                                 struct wg_error *err)
+{
+    struct wg_buffer line;
+    wg__buffer_init(&line);
+    numbers->kind = WG_ARRIVAL_MOMENTS;
+    enum wg_code code = WG_OK;
+    for (;;) {
+        skip_to_word(source, false, err);
+        const int byte = wg__source_peek(source, err);
+        if (byte == WG_SOURCE_BROKEN)
+            code = source->stopped;
+        if (code != WG_OK || byte == WG_SOURCE_END)
+            break;
+        code = read_object(numbers, source, &line, err);
+    }
+    wg__buffer_fini(&line);
+    return code;
 }
 
 /* -- CSV ----------------------------------------------------------------------------------- */
@@ -307,7 +364,7 @@ static enum wg_code read_table(struct table *table, struct wg_arrival_numbers *n
 /* -- Opening ------------------------------------------------------------------------------- */
 
 /* Leaves the source in front of its first byte that is neither blank, mark nor comment. */
-static enum wg_code sniff(struct wg_source *source, bool *is_text_out, struct wg_error *err)
+static enum wg_code sniff(struct wg_source *source, int *byte_out, struct wg_error *err)
 {
     int byte = wg__source_peek(source, err);
     while (is_blank(byte) || byte == '\n') {
@@ -319,7 +376,7 @@ static enum wg_code sniff(struct wg_source *source, bool *is_text_out, struct wg
     if (byte == WG_SOURCE_END)
         return wg__fail(err, WG_EDATA, "%s:%zu: the file is empty, expected arrivals", source->name,
                         source->line);
-    *is_text_out = strchr("0123456789+-.[#", byte) != NULL;
+    *byte_out = byte;
     return WG_OK;
 }
 
@@ -342,17 +399,20 @@ enum wg_code wg__arrival_numbers_read(struct wg_arrival_numbers *out,
 {
     struct wg_arrival_numbers numbers = {.kind = WG_ARRIVAL_AUTO};
     struct wg_source source;
-    bool is_text = false;
+    int byte = 0;
     enum wg_code code =
         input->bytes != NULL
             ? wg__source_open_memory(&source, input->path, input->bytes, input->length, err)
             : wg__source_open(&source, input->path, err);
     if (code != WG_OK)
         return code;
-    code = sniff(&source, &is_text, err);
-    if (code == WG_OK)
-        code = is_text ? read_text(&numbers, &source, err)
-                       : read_csv(&numbers, input, source.name, err);
+    code = sniff(&source, &byte, err);
+    if (code == WG_OK && byte == '{')
+        code = read_objects(&numbers, &source, err);
+    else if (code == WG_OK && strchr("0123456789+-.[#", byte) != NULL)
+        code = read_text(&numbers, &source, err);
+    else if (code == WG_OK)
+        code = read_csv(&numbers, input, source.name, err);
     if (code == WG_OK && numbers.count == 0)
         code = wg__fail(err, WG_EDATA, "%s: no arrivals in it", source.name);
     wg__source_close(&source);

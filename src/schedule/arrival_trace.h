@@ -2,14 +2,15 @@
  *
  * A recorded load: moments of requests, or how many came in each second.
  *
- * Reading takes CSV with a header, text of one number a line, and a JSON list of numbers, plain or
- * gzipped:
+ * Reading takes CSV with a header, text of one number a line, a JSON list of numbers, and JSON
+ * objects one a line; plain or gzipped:
  *
  *     CSV     a column `count` or `requests` (of a second; `second` beside it tells jumps), else
  *             `gap_s` (since the request before), else `arrival_s`, `timestamp_s`, `TIMESTAMP`,
  *             `timestamp`, `time_s` or `time` (seconds, or a date), else the first numeric column
  *     text    moments where the numbers never fall, counts a second where they are whole numbers
  *             that do; `as` says it when that is wrong, and says gaps
+ *     objects `arrival_s` or `timestamp_s`, else `timestamp` in milliseconds (as Mooncake's)
  *
  * Moments need not be in order and count from the first one. After `length_s` a trace begins again;
  * that of n moments is the time between the first and the last, times n/(n - 1).

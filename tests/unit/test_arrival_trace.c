@@ -114,6 +114,16 @@ static void reads_a_list_of_gaps(void **state)
     MOMENTS("[1,2]\n", WG_ARRIVAL_AUTO, 2.0, 0.0, 1.0);
 }
 
+static void reads_objects_one_a_line(void **state)
+{
+    (void)state;
+    MOMENTS("{\"timestamp\": 3000, \"input_length\": 6758, \"hash_ids\": [0, 1]}\n\n"
+            "{\"timestamp\": 3000}\r\n {\"timestamp\": 6500}",
+            WG_ARRIVAL_AUTO, 5.25, 0.0, 0.0, 3.5);
+    MOMENTS("{\"arrival_s\": 1.5, \"timestamp\": 9}\n{\"timestamp_s\": 0.5}", WG_ARRIVAL_AUTO, 2.0,
+            0.0, 1.0);
+}
+
 static void skips_where_the_collection_stood_still(void **state)
 {
     (void)state;
@@ -165,6 +175,10 @@ static void says_what_is_wrong_and_where(void **state)
     expect_error("second,count\n1,1\n1,1\n", WG_ARRIVAL_AUTO,
                  "t.csv:3: column 'second': '1' is not a second after the row before, expected one "
                  "row a second in order");
+    expect_error("{\"arrival_s\": 1}\n{\"arrival_s\": \"soon\"}", WG_ARRIVAL_AUTO,
+                 "t.csv:2: expected an object with a number arrival_s, timestamp_s or timestamp");
+    expect_error("{\"arrival_s\": 1", WG_ARRIVAL_AUTO,
+                 "t.csv:1: no JSON: '}' expected near end of file");
     expect_error("a,b\nx,y\n", WG_ARRIVAL_AUTO,
                  "t.csv:2: no column holds a number or a date, expected one of arrivals "
                  "(arrival_s, timestamp) or of counts a second (count, requests)");
@@ -322,7 +336,8 @@ static void spreads_the_ticks_of_a_coarse_clock(void **state)
 static void survives_every_failing_allocation(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"count\n1\n2\n", "arrival_s\n1\n0\n", "[1,2,4]", "3\n1\n"};
+    static const char *const texts[] = {"count\n1\n2\n", "arrival_s\n1\n0\n", "[1,2,4]", "3\n1\n",
+                                        "{\"arrival_s\":1}\n{\"arrival_s\":2}"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         enum wg_code code = WG_ENOMEM;
         for (size_t nth = 1; code != WG_OK; nth++) {
@@ -347,6 +362,7 @@ int main(void)
         cmocka_unit_test(sorts_moments_that_are_not_in_order),
         cmocka_unit_test(tells_text_of_moments_from_text_of_counts),
         cmocka_unit_test(reads_a_list_of_gaps),
+        cmocka_unit_test(reads_objects_one_a_line),
         cmocka_unit_test(skips_where_the_collection_stood_still),
         cmocka_unit_test(says_what_is_wrong_and_where),
         cmocka_unit_test(knows_dates),
