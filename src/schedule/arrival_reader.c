@@ -141,7 +141,7 @@ static enum wg_code read_text(struct wg_arrival_numbers *numbers, struct wg_sour
     if (is_list)
         wg__source_skip(source);
     for (;;) {
-        char word[WORD_SIZE];
+        char word[WORD_SIZE] = "";
         size_t line = 0;
         enum wg_code code = next_word(source, is_list, word, &line, err);
         if (code != WG_OK)

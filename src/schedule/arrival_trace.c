@@ -287,7 +287,7 @@ static size_t find_burstiest(const uint32_t *counts, size_t seconds)
     size_t at = 0;
     for (size_t i = 0; i < seconds; i++) {
         sum += counts[i];
-        squares += (uint64_t)counts[i] * counts[i];
+        squares += (unsigned __int128)counts[i] * counts[i];
         if (i + 1 < MINUTE)
             continue;
         const size_t first = i + 1 - MINUTE;
@@ -298,7 +298,7 @@ static size_t find_burstiest(const uint32_t *counts, size_t seconds)
             at = first;
         }
         sum -= counts[first];
-        squares -= (uint64_t)counts[first] * counts[first];
+        squares -= (unsigned __int128)counts[first] * counts[first];
     }
     return at;
 }

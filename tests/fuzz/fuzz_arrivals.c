@@ -110,9 +110,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             try_text(text);
         return 0;
     }
+    const int skip_s = data[0] / WG_ARRIVAL_KIND_COUNT - 1;
     const struct wg_arrival_reading reading = {
         .as = (enum wg_arrival_kind)(data[0] % WG_ARRIVAL_KIND_COUNT),
-        .skip_s = (double)(data[0] / WG_ARRIVAL_KIND_COUNT) - 1.0,
+        .skip_s = skip_s,
     };
     try_trace((const char *)data + 3, size - 3, &reading, data[1] / 4.0, data[2] / 2.0);
     return 0;

@@ -255,7 +255,8 @@ static void times_between_measured_batches_lie_on_a_line(void **state)
     } cases[] = {{1, 0.625}, {2, 0.75}, {4, 1.0}, {6, 1.25}, {8, 1.5}, {16, 2.5}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         server.max_batch = cases[i].batch;
-        const struct wg_load_result result = simulate(&server, "uniform:.1", cases[i].batch * 10);
+        const struct wg_load_result result =
+            simulate(&server, "uniform:.1", (size_t)cases[i].batch * 10);
         check_close(result.energy_per_request_j * cases[i].batch, 10.0 * cases[i].service_s, 1e-12);
     }
     server.service_s[0] = 0.5; /* superlinear: not below the line through the origin */
@@ -304,8 +305,7 @@ static bool dispatch(struct events *events, double now_s, size_t arrived)
     if (replica == server->replicas)
         return false;
     const size_t size = waiting < server->max_batch ? waiting : server->max_batch;
-    static const double services_s[] = {1.0, 1.5, 2.0, 2.5};
-    events->free_s[replica] = now_s + services_s[size - 1];
+    events->free_s[replica] = now_s + 0.5 + 0.5 * (double)size; /* as batching has it */
     for (size_t i = 0; i < size; i++, events->head++) {
         if (events->head < SMALL)
             events->sum_s += events->free_s[replica] - events->arrivals_s[events->head];
