@@ -2,7 +2,8 @@
  *
  * Running a tuner in a simulated world: see tuning_run.h.
  *
- * The time of a decision is the processor time of the thread, so that threads which share a
+ * The time of a decision is that from an answer to the next question, without the measurement: a
+ * tuner may think in either. It is processor time of the thread, so that threads which share a
  * processor do not count each other's.
  *
  * Threads: as the header says.
@@ -21,7 +22,8 @@ struct run {
     struct wg_tuning_stopwatch *stopwatch;
     struct wg_tuning_world world;
     struct wg_tuner *tuner;
-    size_t cap; /* trials */
+    size_t cap;          /* trials */
+    uint64_t thought_ns; /* since the last question: a tuner may think when it is told */
     size_t asks;
     struct wg_tuner_question question;
     struct wg_trial trial;
@@ -62,18 +64,22 @@ static enum wg_code step(struct run *run, struct wg_error *err)
 {
     const uint64_t start_ns = wg__clock_thread_ns();
     enum wg_code code = wg__tuner_ask(run->tuner, &run->question, err);
-    const double took_ms = (double)(wg__clock_thread_ns() - start_ns) / 1e6;
+    run->thought_ns += wg__clock_thread_ns() - start_ns;
     struct wg_tuning_stopwatch *watch = run->stopwatch;
     if (watch != NULL && watch->count < watch->capacity)
-        watch->ms[watch->count++] = took_ms;
+        watch->ms[watch->count++] = (double)run->thought_ns / 1e6;
     if (code != WG_OK || run->question.kind == WG_TUNER_DONE)
         return code;
     if (++run->asks > ASKS_MORE + ASKS_PER_TRIAL_MAX * run->cap)
         return wg__fail(err, WG_ESTATE, "the tuner asked %zu times for %zu trials", run->asks,
                         run->cap);
     wg__tuning_world_measure(&run->world, run->question.configuration, &run->trial);
+    const uint64_t told_ns = wg__clock_thread_ns();
     code = wg__tuner_tell(run->tuner, &run->trial, err);
-    return code == WG_OK ? wg__tuner_result(run->tuner, &run->result, err) : code;
+    if (code == WG_OK)
+        code = wg__tuner_result(run->tuner, &run->result, err);
+    run->thought_ns = wg__clock_thread_ns() - told_ns;
+    return code;
 }
 
 enum wg_code wg__tuning_run_to_end(const struct wg_tuning_setup *setup,
