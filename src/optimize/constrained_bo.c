@@ -76,7 +76,6 @@ struct wg_tuner {
 
 static const struct wg_tuning_policy_ops *policy_of(enum wg_tuner_policy policy)
 {
-    /* NULL: not built in. */
     static const struct wg_tuning_policy_ops *const policies[WG_TUNER_POLICY_COUNT] = {
         [WG_TUNER_RANDOM] = &wg__tuning_policy_random,
         [WG_TUNER_POLYTHROTTLE] = &wg__tuning_policy_polythrottle,
@@ -148,9 +147,6 @@ enum wg_code wg__tuner_new(struct wg_tuner **out, const struct wg_tuner_config *
 
     if (code != WG_OK)
         return code;
-    if (policy_of(config->policy) == NULL)
-        return wg__fail(err, WG_EUNSUPPORTED, "tuning policy '%s' is not built in",
-                        wg__tuner_policy_word(config->policy));
     struct wg_tuner *tuner = wg__alloc_zeroed(1, sizeof *tuner);
     if (tuner == NULL)
         return wg__fail(err, WG_ENOMEM, "out of memory for the tuner");

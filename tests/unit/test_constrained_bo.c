@@ -161,6 +161,82 @@ static void a_thrown_away_sample_is_asked_again_a_bounded_number_of_times(void *
     wg__tuning_space_free(space);
 }
 
+/* Two engines of six configurations each. */
+static struct wg_tuning_space *space_of_engines(void)
+{
+    static const double kinds[] = {0, 1};
+    static const struct wg_tuning_knob knobs[] = {
+        {"engine", WG_TUNING_CATEGORY, kinds, NULL, 2, 0, 60},
+        {"clock", WG_TUNING_GPU_CLOCK, clocks, NULL, 3, 2, 0.02},
+        {"batch", WG_TUNING_BATCH, batches, NULL, 2, 0, 0},
+    };
+    struct wg_tuning_space *space = NULL;
+
+    assert_int_equal(wg__tuning_space_box(&space, knobs, 3, NULL, NULL, NULL), WG_OK);
+    return space;
+}
+
+static size_t count_banned(const struct wg_tuner *tuner, size_t from, size_t to)
+{
+    size_t banned = 0;
+
+    for (size_t c = from; c < to; c++)
+        banned += wg__tuner_is_banned(tuner, c);
+    return banned;
+}
+
+static void a_group_that_crashes_twice_is_banned_unless_it_works_as_often(void **state)
+{
+    struct wg_tuning_space *space = space_of_engines();
+    struct wg_tuner_config config = config_of(space);
+
+    (void)state;
+    config.max_trials = 30;
+    struct wg_tuner *tuner = tuner_of(&config);
+    tell_failure(tuner, 6, WG_TRIAL_CRASHED);
+    assert_int_equal(count_banned(tuner, 0, 12), 1);
+    tell(tuner, 8, 1, 0.05);
+    tell_failure(tuner, 7, WG_TRIAL_HUNG);
+    assert_int_equal(count_banned(tuner, 6, 12), 5); /* what was measured is left */
+    assert_false(wg__tuner_is_banned(tuner, 8));
+    assert_int_equal(count_banned(tuner, 0, 6), 0);
+    wg__tuner_free(tuner);
+
+    tuner = tuner_of(&config);
+    tell(tuner, 8, 1, 0.05);
+    tell(tuner, 9, 1, 0.05);
+    tell_failure(tuner, 6, WG_TRIAL_CRASHED);
+    tell_failure(tuner, 7, WG_TRIAL_CRASHED);
+    assert_int_equal(count_banned(tuner, 0, 12), 2);
+    tell_failure(tuner, 10, WG_TRIAL_CRASHED); /* three of five */
+    assert_int_equal(count_banned(tuner, 6, 12), 4);
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
+static void out_of_memory_and_refusals_ban_what_they_imply(void **state)
+{
+    struct wg_tuning_space *space = space_of_engines();
+    struct wg_tuner_config config = config_of(space);
+    struct wg_tuner *tuner = tuner_of(&config);
+    const struct wg_trial refused = {
+        .configuration = 9, .outcome = WG_TRIAL_REFUSED, .refused_knob = 1};
+    struct wg_tuner_result result;
+
+    (void)state;
+    tell_failure(tuner, 0, WG_TRIAL_OUT_OF_MEMORY); /* batch 1 of the first engine and clock */
+    assert_true(wg__tuner_is_banned(tuner, 0) && wg__tuner_is_banned(tuner, 1));
+    assert_int_equal(count_banned(tuner, 0, 12), 2);
+    assert_int_equal(wg__tuner_tell(tuner, &refused, NULL), WG_OK);
+    assert_int_equal(count_banned(tuner, 0, 12), 6); /* the second clock, of both engines */
+    assert_false(wg__tuner_is_banned(tuner, 12));
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.trials, 1);
+    assert_int_equal(result.failed_trials, 1);
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
 static void figures_that_cannot_be_change_nothing(void **state)
 {
     struct wg_tuning_space *space = small_space();
@@ -271,6 +347,8 @@ int main(void)
         cmocka_unit_test(blind_search_tries_all_once_and_returns_the_best_within_the_limit),
         cmocka_unit_test(with_nothing_within_the_limit_the_nearest_is_returned_and_said_so),
         cmocka_unit_test(a_thrown_away_sample_is_asked_again_a_bounded_number_of_times),
+        cmocka_unit_test(a_group_that_crashes_twice_is_banned_unless_it_works_as_often),
+        cmocka_unit_test(out_of_memory_and_refusals_ban_what_they_imply),
         cmocka_unit_test(figures_that_cannot_be_change_nothing),
         cmocka_unit_test(a_config_that_cannot_be_is_refused),
         cmocka_unit_test(every_failing_allocation_is_reported_and_repeated_calls_go_on),

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What must hold for every policy, on random spaces, goals and outcomes: measured, cut, crashed,
+ * hung, out of memory, refused and thrown away in any order.
+ *
+ * A run asks until it is done, and holds after each answer that nothing banned is asked for, that
+ * nothing is repeated without a reason, and that the result agrees with what was told. Then a
+ * second tuner is told the same without being asked: it must stand where the first one stands.
+ */
+#include "support/check.h"
+#include "support/tuning_stage.h"
+
+#include <string.h>
+
+enum { STEPS_MAX = 2000, SPACE_MAX = 8 * 8 * 8, KNOBS = 3, ROUNDS = 40 };
+
+struct run {
+    struct wg_tuning_space *space;
+    struct wg_tuner_config config;
+    struct wg_trial told[STEPS_MAX];
+    struct wg_tuner_question asked[STEPS_MAX];
+    size_t steps, counted, failed;
+    uint8_t measured[SPACE_MAX];
+    bool is_tried[SPACE_MAX];
+    struct wg_rng rng;
+    double trouble; /* share of trials that fail */
+    uint32_t only;  /* 0, or the outcome that all these have */
+};
+
+static bool allows(const size_t *levels, void *context)
+{
+    const uint64_t *salt = context;
+    const uint64_t code = levels[0] * 64 + levels[1] * 8 + levels[2];
+
+    return code == 0 || (code * 2654435761U ^ *salt) % 8 != 0;
+}
+
+static void make_space(struct run *run)
+{
+    static const double levels[] = {1, 2, 3, 4, 5, 6, 7, 8}, kinds[] = {0, 1, 2, 3};
+    struct wg_tuning_knob knobs[KNOBS];
+    static const char *const names[] = {"a", "b", "c"};
+    uint64_t salt = wg__rng_u32(&run->rng);
+
+    for (size_t k = 0; k < KNOBS; k++) {
+        const enum wg_tuning_role role =
+            (enum wg_tuning_role)wg__rng_below(&run->rng, WG_TUNING_ROLE_COUNT);
+        const bool is_category = role == WG_TUNING_CATEGORY;
+
+        knobs[k] = (struct wg_tuning_knob){
+            .name = names[k],
+            .role = role,
+            .levels = is_category ? kinds : levels,
+            .count = 1 + wg__rng_below(&run->rng, is_category ? 4 : 6),
+            .switch_s = wg__rng_below(&run->rng, 3) == 0 ? 30 : 0.02,
+        };
+    }
+    assert_int_equal(wg__tuning_space_box(&run->space, knobs, KNOBS, allows, &salt, NULL), WG_OK);
+}
+
+static void make_config(struct run *run, enum wg_tuner_policy policy)
+{
+    run->config = (struct wg_tuner_config){
+        .space = run->space,
+        .goal = {.objective = wg__rng_below(&run->rng, 2) ? WG_TUNING_ENERGY : WG_TUNING_OTHER,
+                 .limit_count = wg__rng_below(&run->rng, 4)},
+        .policy = policy,
+        .seed = wg__rng_u32(&run->rng),
+        .max_trials = wg__rng_below(&run->rng, 3) == 0 ? 0 : 1 + wg__rng_below(&run->rng, 40),
+        .validate = wg__rng_below(&run->rng, 2) != 0,
+        .never_stops = wg__rng_below(&run->rng, 4) == 0,
+        .trial_s = wg__rng_below(&run->rng, 2) ? 5 : 0,
+        .cpu_apart = wg__rng_below(&run->rng, 2) != 0,
+        .xi = (double)NAN,
+    };
+    for (size_t i = 0; i < run->config.goal.limit_count; i++)
+        run->config.goal.limits[i] =
+            (struct wg_tuning_limit){.name = "x",
+                                     .kind = (enum wg_tuning_kind)wg__rng_below(&run->rng, 3),
+                                     .bound = 0.3 + 2 * wg__rng_uniform(&run->rng),
+                                     .is_minimum = wg__rng_below(&run->rng, 3) == 0};
+    run->only = wg__rng_below(&run->rng, 2) * wg__rng_below(&run->rng, WG_TRIAL_OUTCOME_COUNT);
+    run->trouble = wg__rng_uniform(&run->rng) * (wg__rng_below(&run->rng, 4) == 0 ? 1 : 0.4);
+}
+
+static struct wg_trial outcome_of(struct run *run, size_t c)
+{
+    struct wg_trial trial = {.configuration = c,
+                             .objective = exp(wg__rng_normal(&run->rng)),
+                             .refused_knob = wg__rng_below(&run->rng, KNOBS)};
+
+    for (size_t i = 0; i < run->config.goal.limit_count; i++)
+        trial.figures[i] = exp(wg__rng_normal(&run->rng));
+    if (wg__rng_uniform(&run->rng) >= run->trouble)
+        return trial;
+    const uint32_t any = 1 + wg__rng_below(&run->rng, WG_TRIAL_OUTCOME_COUNT - 1);
+    trial.outcome = (enum wg_trial_outcome)(run->only > 0 ? run->only : any);
+    if (wg__rng_below(&run->rng, 2))
+        trial.objective = (double)NAN; /* which only CUT may have, and the others do not read */
+    for (size_t i = 0; i < run->config.goal.limit_count; i++)
+        if (wg__rng_below(&run->rng, 3) == 0)
+            trial.figures[i] = (double)NAN;
+    return trial;
+}
+
+/* Nothing that failed, and no level that was refused, may come back. */
+static void hold_failures(const struct run *run, size_t c)
+{
+    for (size_t i = 0; i < run->steps; i++) {
+        const struct wg_trial *told = &run->told[i];
+        const size_t knob = told->refused_knob;
+
+        if (told->outcome == WG_TRIAL_CRASHED || told->outcome == WG_TRIAL_HUNG ||
+            told->outcome == WG_TRIAL_OUT_OF_MEMORY)
+            assert_int_not_equal(told->configuration, c);
+        if (told->outcome == WG_TRIAL_REFUSED)
+            assert_int_not_equal(wg__tuning_level(run->space, told->configuration, knob),
+                                 wg__tuning_level(run->space, c, knob));
+    }
+}
+
+static void hold_question(const struct run *run, const struct wg_tuner *tuner,
+                          const struct wg_tuner_question *question)
+{
+    const size_t c = question->configuration;
+
+    assert_true(c < run->space->count);
+    assert_false(wg__tuner_is_banned(tuner, c));
+    hold_failures(run, c);
+    assert_true(question->why[0] != '\0' && question->reason < WG_TUNER_REASON_COUNT);
+    if (run->is_tried[c])
+        assert_true(question->reason == WG_TUNER_REMEASURE ||
+                    question->reason == WG_TUNER_VALIDATE || question->reason == WG_TUNER_AGAIN);
+    if (question->reason == WG_TUNER_AGAIN)
+        assert_int_equal(run->told[run->steps - 1].outcome, WG_TRIAL_DISCARDED);
+}
+
+static void book(struct run *run, const struct wg_trial *trial)
+{
+    const size_t c = trial->configuration;
+    size_t discards = 0;
+
+    for (size_t i = 0; i < run->steps; i++)
+        discards += run->told[i].configuration == c && run->told[i].outcome == WG_TRIAL_DISCARDED;
+    switch (trial->outcome) {
+    case WG_TRIAL_MEASURED:
+    case WG_TRIAL_CUT:
+        run->is_tried[c] = true;
+        run->measured[c] = (uint8_t)(run->measured[c] + (trial->outcome == WG_TRIAL_MEASURED));
+        run->counted++;
+        break;
+    case WG_TRIAL_DISCARDED:
+        run->counted += discards >= 3;
+        run->failed += discards >= 3;
+        break;
+    case WG_TRIAL_REFUSED:
+        break;
+    default:
+        run->counted++;
+        run->failed++;
+    }
+    run->told[run->steps++] = *trial;
+}
+
+static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_tuner_end end)
+{
+    const struct wg_tuner_result result = tuning_result(tuner);
+    const size_t count = run->space->count, c = result.configuration;
+    const size_t budget = run->config.max_trials > 0 ? run->config.max_trials
+                          : count < 30               ? count
+                                                     : 30;
+
+    assert_int_equal(result.end, end);
+    assert_int_equal(result.trials, run->counted);
+    assert_int_equal(result.failed_trials, run->failed);
+    assert_true(run->counted <= budget);
+    assert_true(end != WG_TUNER_BUDGET || run->counted == budget);
+    assert_true(end != WG_TUNER_CONVERGED || !run->config.never_stops);
+    assert_true(result.why[0] != '\0');
+    assert_true(!result.is_validated || (result.is_feasible && run->measured[c] > 0));
+    assert_true(!result.is_feasible || run->measured[c] > 0);
+    assert_true(c == count || (run->is_tried[c] && !wg__tuner_is_banned(tuner, c)));
+    assert_true(result.runner_up == count ||
+                (run->measured[result.runner_up] > 0 && result.runner_up != c));
+    for (size_t i = 0; i < count && c == count; i++) /* nothing is returned: nothing is there */
+        assert_true(run->measured[i] == 0 || wg__tuner_is_banned(tuner, i));
+}
+
+/* What is returned in the end was confirmed, or three confirmations were not enough. */
+static void hold_validation(const struct run *run, struct wg_tuner *tuner)
+{
+    const struct wg_tuner_result result = tuning_result(tuner);
+    size_t confirmations = 0;
+
+    for (size_t i = 0; i < run->steps; i++)
+        confirmations += run->asked[i].reason == WG_TUNER_VALIDATE &&
+                         run->told[i].outcome != WG_TRIAL_REFUSED &&
+                         run->told[i].outcome != WG_TRIAL_DISCARDED;
+    if (!run->config.validate || run->config.never_stops || run->config.policy != WG_TUNER_WATTGOV)
+        assert_int_equal(confirmations, 0);
+    else if (result.is_feasible && result.end == WG_TUNER_CONVERGED)
+        assert_true(result.is_validated || confirmations == 3 ||
+                    run->counted == run->config.max_trials ||
+                    (run->config.max_trials == 0 && run->counted >= 30));
+}
+
+/* Told the same without a question, another tuner asks the same next, and ends the same. */
+static void hold_resumption(const struct run *run, size_t from)
+{
+    struct wg_tuner *tuner = tuning_tuner(&run->config);
+
+    for (size_t i = 0; i < from; i++)
+        tuning_tell(tuner, &run->told[i]);
+    for (size_t i = from; i <= run->steps; i++) {
+        const struct wg_tuner_question question = tuning_ask(tuner);
+
+        assert_int_equal(question.kind, run->asked[i].kind);
+        assert_int_equal(question.configuration, run->asked[i].configuration);
+        assert_int_equal(question.reason, run->asked[i].reason);
+        assert_int_equal(question.end, run->asked[i].end);
+        assert_string_equal(question.why, run->asked[i].why);
+        if (i < run->steps)
+            tuning_tell(tuner, &run->told[i]);
+    }
+    wg__tuner_free(tuner);
+}
+
+static void run_once(enum wg_tuner_policy policy, uint64_t seed)
+{
+    static struct run run;
+
+    memset(&run, 0, sizeof run);
+    wg__rng_init(&run.rng, seed);
+    make_space(&run);
+    make_config(&run, policy);
+    struct wg_tuner *tuner = tuning_tuner(&run.config);
+    for (;;) {
+        const struct wg_tuner_question question = tuning_ask(tuner);
+
+        run.asked[run.steps] = question;
+        if (question.kind == WG_TUNER_DONE) {
+            hold_result(&run, tuner, question.end);
+            hold_validation(&run, tuner);
+            break;
+        }
+        hold_question(&run, tuner, &question);
+        if (wg__rng_below(&run.rng, 3) == 0)
+            hold_result(&run, tuner, WG_TUNER_RUNNING);
+        const struct wg_trial trial = outcome_of(&run, question.configuration);
+        tuning_tell(tuner, &trial);
+        book(&run, &trial);
+        assert_true(run.steps < STEPS_MAX - 1);
+    }
+    wg__tuner_free(tuner);
+    hold_resumption(&run, wg__rng_below(&run.rng, (uint32_t)run.steps + 1));
+    wg__tuning_space_free(run.space);
+}
+
+static void run_policy(enum wg_tuner_policy policy, uint64_t rounds)
+{
+    for (uint64_t seed = 1; seed <= rounds; seed++)
+        run_once(policy, seed);
+}
+
+static void blind_search_keeps_its_word_whatever_happens(void **state)
+{
+    (void)state;
+    run_policy(WG_TUNER_RANDOM, 10 * ROUNDS);
+}
+
+static void the_published_search_keeps_its_word_whatever_happens(void **state)
+{
+    (void)state;
+    run_policy(WG_TUNER_POLYTHROTTLE, 2 * ROUNDS);
+}
+
+static void the_generic_search_keeps_its_word_whatever_happens(void **state)
+{
+    (void)state;
+    run_policy(WG_TUNER_CBO, 2 * ROUNDS);
+}
+
+static void the_own_search_keeps_its_word_whatever_happens(void **state)
+{
+    (void)state;
+    run_policy(WG_TUNER_WATTGOV, ROUNDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blind_search_keeps_its_word_whatever_happens),
+        cmocka_unit_test(the_published_search_keeps_its_word_whatever_happens),
+        cmocka_unit_test(the_generic_search_keeps_its_word_whatever_happens),
+        cmocka_unit_test(the_own_search_keeps_its_word_whatever_happens),
+    };
+    return run_tests(tests);
+}
