@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The inside of a served model as a workload: shared by workload_server.c (opening, windows),
+ * server_setting.c (how it is brought to a configuration) and server_figures.c.
+ *
+ *     command --start--> ready --load with config--> metadata --> bodies --> warm up, measure
+ *        ^ command changed, died     ^ config changed, server was started anew
+ *
+ * What the server is believed to have is kept (`config`, `line`); whatever goes wrong throws the
+ * belief away, so that the next set does everything again.
+ *
+ * Owns: see workload_server.h.    Threads: one at a time.
+ */
+#ifndef WG_LIVE_SERVER_PARTS_H
+#define WG_LIVE_SERVER_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "live/load_generator.h"
+#include "live/server_process.h"
+#include "live/server_target.h"
+#include "live/triton_control.h"
+#include "live/workload.h"
+#include "live/workload_server.h"
+#include "net/http_client.h"
+#include "net/kserve.h"
+#include "schedule/arrivals.h"
+
+enum { WG_SERVER_SETTINGS_MAX = 32 };
+
+/* What the requests are like. */
+struct wg_server_client {
+    size_t rows;
+    size_t outstanding;
+    uint64_t max_tokens;
+};
+
+struct wg_workload_server {
+    struct wg_workload base;
+    struct wg_arena arena; /* the texts of the options */
+    struct wg_workload_server_opts opts;
+    const char *model; /* NULL: not known yet */
+
+    struct wg_server_process process;
+    bool has_process;
+    struct wg_buffer line;    /* the command that runs */
+    bool is_line_known;       /* it does, as far as we know */
+    char *base_config;        /* the configuration that the server had at first; NULL: not known */
+    char *config;             /* the one that it has; NULL: not known, or its own */
+    bool is_config_known;     /* it has it, as far as we know */
+    struct wg_buffer setting; /* the last command line that was set; for recover */
+
+    struct wg_triton_control *control; /* NULL with openai */
+    struct wg_http_client *client;
+    struct wg_arrivals *arrivals;
+    struct wg_load_generator *generator;
+    struct wg_server_target *target;
+    struct wg_load_result result;
+
+    struct wg_server_client is, made_for; /* `made_for`: what the bodies and slots were made for */
+    bool is_made;
+    struct wg_kserve_metadata metadata;
+    size_t max_batch; /* of the model; 0: it does not batch, or does not say */
+    bool has_statistics;
+    struct wg_kserve_statistics seen; /* at the last look */
+    double switch_s;
+};
+
+static inline struct wg_workload_server *wg__server_of(struct wg_workload *workload)
+{
+    return (struct wg_workload_server *)(void *)workload;
+}
+
+/* The op `set`. */
+enum wg_code wg__server_set(struct wg_workload *workload,
+                            const struct wg_workload_setting *settings, size_t count,
+                            enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE],
+                            struct wg_error *err);
+
+/* The op `recover`. */
+enum wg_code wg__server_recover(struct wg_workload *workload, struct wg_error *err);
+
+/* Asks what requests need to know, and makes them, if that is not done. */
+enum wg_code wg__server_make(struct wg_workload_server *server, struct wg_error *err);
+
+/* Looks at the counts: if the server was started anew since, its configuration is set again. */
+enum wg_code wg__server_look(struct wg_workload_server *server, struct wg_error *err);
+
+/* What a code of a call means for the trial: an outcome with `why`, and WG_OK; or it is ours. */
+enum wg_code wg__server_outcome(enum wg_code code, const struct wg_error *err,
+                                enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE]);
+
+/* The figures of a window: of our own load (NULL: there was none), and of the counts in between.
+ * `lower`: they are lower bounds. */
+void wg__server_figures(struct wg_workload_sample *out, struct wg_load_result *result,
+                        const struct wg_kserve_statistics *counts, bool counts_first,
+                        const struct wg_workload_plan *plan);
+
+#endif

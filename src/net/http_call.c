@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One request, waited for.
+ *
+ * Threads: as the client.
+ */
+#include "net/http_call.h"
+
+#include <stdbool.h>
+
+struct call {
+    struct wg_http_reply *reply;
+    bool has_ended;
+};
+
+static void take(void *context, const struct wg_http_answer *answer)
+{
+    struct call *call = context;
+    call->has_ended = true;
+    call->reply->answer = *answer;
+    call->reply->answer.body = NULL;
+    call->reply->body.length = 0;
+    wg__buffer_append(&call->reply->body, answer->body, answer->length);
+    if (call->reply->body.failed)
+        call->reply->answer.end = WG_HTTP_NO_MEMORY;
+}
+
+enum wg_code wg__http_call(struct wg_http_client *client, const struct wg_http_request *request,
+                           struct wg_http_reply *out, struct wg_error *err)
+{
+    struct call call = {.reply = out};
+    struct wg_http_request own = *request;
+    own.on_data = NULL;
+    own.on_done = take;
+    own.context = &call;
+    enum wg_code code = wg__http_start(client, &own, err);
+    while (code == WG_OK && !call.has_ended)
+        code = wg__http_wait(client, UINT64_MAX, err);
+    if (code != WG_OK) {
+        wg__http_cancel(client); /* what it lent is about to go */
+        return code;
+    }
+    switch (out->answer.end) {
+    case WG_HTTP_ANSWERED:
+        return WG_OK;
+    case WG_HTTP_REFUSED:
+        code = WG_EUNREACHABLE;
+        break;
+    case WG_HTTP_TIMED_OUT:
+        code = WG_ETIMEOUT;
+        break;
+    case WG_HTTP_NO_MEMORY:
+        code = WG_ENOMEM;
+        break;
+    default:
+        code = WG_EIO;
+        break;
+    }
+    return wg__fail(err, code, "%s: %s", request->url, out->answer.why);
+}
