@@ -215,6 +215,35 @@ static enum wg_code put(json_t *root, const char *path, const struct wg_workload
     return WG_OK;
 }
 
+/* Whether one of the paths begins with `start`. */
+static bool has_path(const char *const *paths, size_t count, const char *start)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(paths[i], start, strlen(start)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Triton tells a list of preferred batches that the model's file need not have: the largest one.
+ * Sent back beside a smaller batch it is refused, and beside a larger one it keeps batches at the
+ * old size; so that one goes, and what is beyond the new batch. */
+static void settle_preferred(json_t *root, json_int_t old_batch)
+{
+    json_t *batching = json_object_get(root, "dynamic_batching");
+    json_t *preferred = json_object_get(batching, "preferred_batch_size");
+    const json_int_t batch = json_integer_value(json_object_get(root, "max_batch_size"));
+    if (batch == old_batch || !json_is_array(preferred))
+        return;
+    for (size_t i = json_array_size(preferred); i-- > 0;) {
+        const json_int_t size = json_integer_value(json_array_get(preferred, i));
+        if (size > batch || size == old_batch)
+            (void)json_array_remove(preferred, i);
+    }
+    if (json_array_size(preferred) == 0)
+        (void)json_object_del(batching, "preferred_batch_size");
+}
+
 static int take(const char *bytes, size_t length, void *context)
 {
     struct wg_buffer *text = context;
@@ -233,9 +262,12 @@ enum wg_code wg__server_config_edit(char **out, const char *base, const char *co
         return wg__fail(err, WG_EDATA, "the model's configuration is no JSON object: %s",
                         root != NULL ? "another value" : error.text);
     }
+    const json_int_t old_batch = json_integer_value(json_object_get(root, "max_batch_size"));
     enum wg_code code = WG_OK;
     for (size_t i = 0; code == WG_OK && i < count; i++)
         code = put(root, paths[i], &values[i], err);
+    if (code == WG_OK && !has_path(paths, count, "dynamic_batching.preferred_batch_size"))
+        settle_preferred(root, old_batch);
     struct wg_buffer text;
     wg__buffer_init(&text);
     if (code == WG_OK && json_dump_callback(root, take, &text, JSON_COMPACT) != 0)
