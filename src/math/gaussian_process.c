@@ -73,7 +73,9 @@ enum wg_code wg__gp_set(struct wg_gp *gp, const double *x, const double *y, cons
     gp->count = count;
     if (count == 0)
         return WG_OK;
-    memcpy(gp->x, x, count * gp->axes * sizeof *x);
+    for (size_t d = 0; d < gp->axes; d++)
+        for (size_t i = 0; i < count; i++)
+            gp->x[d * count + i] = x[i * gp->axes + d];
     memcpy(gp->y, y, count * sizeof *y);
     if (extra != NULL)
         memcpy(gp->extra, extra, count * sizeof *extra);
@@ -140,26 +142,36 @@ double wg__gp_fit(struct wg_gp *gp, const struct wg_gp_kernel *kernel, double no
     return log_likelihood;
 }
 
-/* One block: covariances to the observed points by columns, then the solve. */
+/* Covariances of one point to the observed ones. Distances first, axis by axis: a loop that the
+ * compiler can do several at a time. */
+static void fill_column(const struct wg_gp *gp, const double *x, const double *inverse,
+                        double *column)
+{
+    const size_t n = gp->count;
+    const double variance = gp->kernel.amplitude * gp->kernel.amplitude;
+
+    for (size_t i = 0; i < n; i++)
+        column[i] = 0;
+    for (size_t d = 0; d < gp->axes; d++) {
+        const double *seen = gp->x + d * n, here = x[d], weight = inverse[d];
+
+        for (size_t i = 0; i < n; i++)
+            column[i] += (here - seen[i]) * (here - seen[i]) * weight;
+    }
+    for (size_t i = 0; i < n; i++)
+        column[i] = variance * wg__matern52(sqrt(column[i])) + gp->kernel.constant;
+}
+
+/* One block: covariances by columns, then the solve. */
 static void predict_block(struct wg_gp *gp, const double *x, size_t count, double *mean_out,
                           double *sd_out)
 {
     const size_t n = gp->count;
-    const double variance = gp->kernel.amplitude * gp->kernel.amplitude;
     double inverse[WG_GP_AXES_MAX];
 
     weigh(gp, inverse);
     for (size_t p = 0; p < count; p++)
-        for (size_t i = 0; i < n; i++) {
-            double r2 = 0;
-
-            for (size_t d = 0; d < gp->axes; d++) {
-                const double difference = x[p * gp->axes + d] - gp->x[i * gp->axes + d];
-
-                r2 += difference * difference * inverse[d];
-            }
-            gp->block[p * n + i] = variance * wg__matern52(sqrt(r2)) + gp->kernel.constant;
-        }
+        fill_column(gp, x + p * gp->axes, inverse, gp->block + p * n);
     if (n > 0)
         for (size_t p = 0; p < count; p++)
             mean_out[p] = cblas_ddot((int)n, gp->block + p * n, 1, gp->weights, 1);
@@ -167,7 +179,7 @@ static void predict_block(struct wg_gp *gp, const double *x, size_t count, doubl
         cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n,
                     (int)count, 1, gp->factor, (int)n, gp->block, (int)n);
     for (size_t p = 0; p < count; p++) {
-        double left = variance + gp->kernel.constant;
+        double left = gp->kernel.amplitude * gp->kernel.amplitude + gp->kernel.constant;
 
         if (n > 0)
             left -= cblas_ddot((int)n, gp->block + p * n, 1, gp->block + p * n, 1);

@@ -35,7 +35,7 @@ struct wg_gp_kernel {
 struct wg_gp {
     size_t axes, count, capacity;
     struct wg_gp_kernel kernel; /* of the last fit */
-    double *x;                  /* [count * axes] */
+    double *x;                  /* [axes][count] */
     double *y;
     double *extra;   /* variance of each observation's own noise, beside the common one */
     double *squares; /* [axes][packed lower triangle]: (x_d - x'_d)^2 */
