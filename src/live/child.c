@@ -9,6 +9,7 @@
 #include "live/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -129,7 +130,13 @@ static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *s
     (void)sigaddset(&defaults, SIGXFSZ);
     (void)posix_spawnattr_setsigdefault(&attributes, &defaults);
     (void)posix_spawnattr_setsigmask(&attributes, &signals->before);
-    code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    const bool is_detached = setup != NULL && setup->is_detached;
+    const int group = is_detached ? POSIX_SPAWN_SETPGROUP : 0;
+    (void)posix_spawnattr_setpgroup(&attributes, 0);
+    code = posix_spawnattr_setflags(
+        &attributes, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
+    if (code == 0 && is_detached)
+        code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (code == 0 && setup != NULL && setup->out >= 0)
         code = posix_spawn_file_actions_adddup2(&actions, setup->out, STDOUT_FILENO);
     if (code == 0 && setup != NULL && setup->err >= 0)

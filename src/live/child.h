@@ -71,6 +71,8 @@ struct wg_child {
 struct wg_child_setup {
     int out; /* its standard output; -1: ours */
     int err;
+    bool is_detached; /* a process group of its own, so that it can be ended with all that it
+                         started, and /dev/null as standard input */
     const char *const
         *environment; /* "NAME=VALUE", ended by NULL: beside or instead of ours; NULL: none */
 };
