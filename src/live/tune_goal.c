@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Objective and limits; see tune_goal.h.
+ */
+#include "live/tune_goal.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/expression.h"
+#include "base/number.h"
+#include "live/workload_figures.h"
+
+static const double nudge = 1e-4; /* relative, of a numerical derivative */
+
+static const struct {
+    const char *word;
+    enum wg_tuning_kind kind;
+} kinds[] = {{"time", WG_TUNING_TIME}, {"energy", WG_TUNING_ENERGY}, {"other", WG_TUNING_OTHER}};
+
+const char *wg__tuning_kind_word(enum wg_tuning_kind kind)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].kind == kind)
+            return kinds[i].word;
+    return "other";
+}
+
+static bool has_end(const char *text, const char *end)
+{
+    const size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* Energy counts before time: joules per second are watts. */
+static enum wg_tuning_kind kind_of_names(const struct wg_expression *expression)
+{
+    bool has_time = false;
+    for (size_t i = 0; i < wg__expression_name_count(expression); i++) {
+        const char *name = wg__expression_name(expression, i);
+        if (has_end(name, "_j") || has_end(name, "_w"))
+            return WG_TUNING_ENERGY;
+        has_time |= has_end(name, "_s") && !has_end(name, "per_s");
+    }
+    return has_time ? WG_TUNING_TIME : WG_TUNING_OTHER;
+}
+
+/* `text` of `length` bytes: "KIND:EXPRESSION". */
+static enum wg_code take_expression(struct wg_tune_term *term, const char *text, size_t length,
+                                    struct wg_error *err)
+{
+    bool has_kind = false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t skip = strlen(kinds[i].word);
+        if (length <= skip || strncmp(text, kinds[i].word, skip) != 0 || text[skip] != ':')
+            continue;
+        term->kind = kinds[i].kind;
+        has_kind = true;
+        text += skip + 1;
+        length -= skip + 1;
+        break;
+    }
+    while (length > 0 && isspace((unsigned char)text[0])) {
+        text++;
+        length--;
+    }
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    if (length >= sizeof term->text)
+        return wg__fail(err, WG_EINVAL, "'%.40s...': longer than %zu bytes", text,
+                        sizeof term->text - 1);
+    memcpy(term->text, text, length);
+    term->text[length] = '\0';
+    const enum wg_code code = wg__expression_compile(&term->expression, term->text, err);
+    if (code == WG_OK && !has_kind)
+        term->kind = kind_of_names(term->expression);
+    return code;
+}
+
+/* "0.1", "100ms", "1.5x". */
+static bool parse_bound(const char *text, struct wg_tune_term *term)
+{
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"ms", 1e-3}, {"us", 1e-6}, {"mJ", 1e-3}, {"kJ", 1e3}, {"s", 1},
+                 {"J", 1},     {"W", 1},     {"x", 1},     {"", 1}};
+    char number[64];
+    while (isspace((unsigned char)*text))
+        text++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (!has_end(text, units[i].unit))
+            continue;
+        const size_t length = strlen(text) - strlen(units[i].unit);
+        if (length == 0 || length >= sizeof number)
+            return false;
+        memcpy(number, text, length);
+        number[length] = '\0';
+        double value = 0;
+        if (!wg__parse_double(number, &value))
+            continue;
+        term->is_relative = strcmp(units[i].unit, "x") == 0;
+        term->bound = value * units[i].factor;
+        return term->bound > 0;
+    }
+    return false;
+}
+
+static enum wg_code take_limit(struct wg_tune_term *term, const char *text, struct wg_error *err)
+{
+    const char *at = strstr(text, "<=");
+    term->is_minimum = at == NULL;
+    if (at == NULL)
+        at = strstr(text, ">=");
+    if (at == NULL || at == text)
+        return wg__fail(err, WG_EINVAL, "limit '%s': expected EXPRESSION<=BOUND or >=", text);
+    if (!parse_bound(at + 2, term))
+        return wg__fail(err, WG_EINVAL,
+                        "limit '%s': '%s' is no bound: expected a number above 0, with a unit "
+                        "(ms, s, J, W) or with x for times the default's own",
+                        text, at + 2);
+    struct wg_error cause;
+    const enum wg_code code = take_expression(term, text, (size_t)(at - text), &cause);
+    return code == WG_OK ? code : wg__fail(err, code, "limit '%s': %s", text, cause.text);
+}
+
+enum wg_code wg__tune_goal_init(struct wg_tune_goal *out, const char *objective,
+                                const char *const *limits, size_t limit_count, struct wg_error *err)
+{
+    *out = (struct wg_tune_goal){0};
+    struct wg_error cause;
+    enum wg_code code = take_expression(&out->objective, objective, strlen(objective), &cause);
+    if (code != WG_OK)
+        (void)wg__fail(err, code, "objective '%s': %s", objective, cause.text);
+    if (code == WG_OK && limit_count > WG_TUNING_LIMITS_MAX)
+        code =
+            wg__fail(err, WG_EINVAL, "%zu limits, at most %d", limit_count, WG_TUNING_LIMITS_MAX);
+    for (size_t i = 0; i < limit_count && code == WG_OK; i++) {
+        out->limit_count = i + 1;
+        code = take_limit(&out->limits[i], limits[i], err);
+    }
+    if (code != WG_OK)
+        wg__tune_goal_fini(out);
+    return code;
+}
+
+void wg__tune_goal_fini(struct wg_tune_goal *goal)
+{
+    wg__expression_free(goal->objective.expression);
+    for (size_t i = 0; i < goal->limit_count; i++)
+        wg__expression_free(goal->limits[i].expression);
+    *goal = (struct wg_tune_goal){0};
+}
+
+enum wg_code wg__tune_slo_limit(const char *slo, char out[static WG_TUNE_TERM_SIZE],
+                                struct wg_error *err)
+{
+    static const struct {
+        const char *name, *figure;
+    } names[] = {{"p99.9", "p999_s"}, {"p50", "p50_s"}, {"p90", "p90_s"},
+                 {"p95", "p95_s"},    {"p99", "p99_s"}, {"mean", "mean_s"}};
+    const size_t length = strcspn(slo, "<=> ");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i].name) != length || strncmp(slo, names[i].name, length) != 0)
+            continue;
+        const char *rest = slo + length + strspn(slo + length, " ");
+        if (strncmp(rest, "<=", 2) == 0 &&
+            snprintf(out, WG_TUNE_TERM_SIZE, "%s%s", names[i].figure, rest) < WG_TUNE_TERM_SIZE)
+            return WG_OK;
+    }
+    return wg__fail(err, WG_EINVAL,
+                    "'%s' is not PERCENTILE<=TIME, as in p99<=100ms; percentiles are p50, p90, "
+                    "p95, p99, p99.9 and mean",
+                    slo);
+}
+
+/* -- On figures ------------------------------------------------------------------------------- */
+
+static enum wg_code fail_missing(const struct wg_tune_term *term, const char *name,
+                                 const struct wg_workload_sample *figures, struct wg_error *err)
+{
+    struct wg_buffer names;
+    wg__buffer_init(&names);
+    for (size_t i = 0; i < figures->figure_count; i++)
+        wg__buffer_printf(&names, "%s%s", i > 0 ? ", " : "", figures->figures[i].name);
+    const enum wg_code code =
+        wg__fail(err, WG_EDATA, "'%s': there is no figure '%s'; there are: %s", term->text, name,
+                 names.data != NULL && !names.failed ? names.data : "none");
+    wg__buffer_fini(&names);
+    return code;
+}
+
+enum wg_code wg__tune_term_evaluate(const struct wg_tune_term *term,
+                                    const struct wg_workload_sample *figures, double *value_out,
+                                    double *error_out, struct wg_error *err)
+{
+    double values[WG_EXPRESSION_NAMES_MAX], errors[WG_EXPRESSION_NAMES_MAX];
+    const size_t count = wg__expression_name_count(term->expression);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = wg__expression_name(term->expression, i);
+        const struct wg_workload_figure *figure = wg__workload_figure_find(figures, name);
+        if (figure == NULL)
+            return fail_missing(term, name, figures, err);
+        values[i] = figure->value;
+        errors[i] = figure->error;
+    }
+    const double value = wg__expression_evaluate(term->expression, values);
+    double variance = 0;
+    bool is_known = true;
+    for (size_t i = 0; i < count; i++) {
+        const double kept = values[i];
+        values[i] = kept * (1 + nudge);
+        const double slope = (wg__expression_evaluate(term->expression, values) - value) / nudge;
+        values[i] = kept;
+        variance += slope * slope * errors[i] * errors[i];
+        is_known &= errors[i] > 0 || fabs(slope) <= 1e-9 * fabs(value);
+    }
+    *value_out = value;
+    *error_out = is_known && value != 0 ? sqrt(variance) / fabs(value) : 0;
+    return WG_OK;
+}
+
+static bool names(const struct wg_tune_term *term, const char *name)
+{
+    for (size_t i = 0; i < wg__expression_name_count(term->expression); i++)
+        if (strcmp(wg__expression_name(term->expression, i), name) == 0)
+            return true;
+    return false;
+}
+
+bool wg__tune_goal_names(const struct wg_tune_goal *goal, const char *name)
+{
+    bool found = names(&goal->objective, name);
+    for (size_t i = 0; i < goal->limit_count; i++)
+        found |= names(&goal->limits[i], name);
+    return found;
+}

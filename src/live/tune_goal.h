@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is wanted: an objective and limits over the figures of a trial, as texts.
+ *
+ *     energy_per_request_j            made least
+ *     p99_s<=0.1    p99_s<=100ms      a bound
+ *     mean_s<=1.5x                    1.5 times what the default configuration has (measured first)
+ *     other:accuracy>=0.9             KIND:, where the names do not tell it
+ *
+ * The kind says what physics knows of a figure: `energy` for names that end in _j or _w, `time` for
+ * those in _s (but not per_s), `other`: nothing. A text is an expression (base/expression.h).
+ *
+ * Owns: its expressions.    Threads: pure, any thread.
+ */
+#ifndef WG_LIVE_TUNE_GOAL_H
+#define WG_LIVE_TUNE_GOAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "live/workload.h"
+#include "optimize/tuner.h"
+
+struct wg_expression;
+
+enum { WG_TUNE_TERM_SIZE = 128 };
+
+struct wg_tune_term {
+    char text[WG_TUNE_TERM_SIZE]; /* the expression alone: "p99_s" */
+    struct wg_expression *expression;
+    enum wg_tuning_kind kind;
+    bool is_minimum;  /* of limits, as the rest: >= */
+    bool is_relative; /* `bound` is a factor */
+    double bound;
+};
+
+struct wg_tune_goal {
+    struct wg_tune_term objective;
+    size_t limit_count;
+    struct wg_tune_term limits[WG_TUNING_LIMITS_MAX];
+};
+
+/* WG_EINVAL: a text, and what was expected. */
+enum wg_code wg__tune_goal_init(struct wg_tune_goal *out, const char *objective,
+                                const char *const *limits, size_t limit_count,
+                                struct wg_error *err);
+void wg__tune_goal_fini(struct wg_tune_goal *goal);
+
+/* "p99<=100ms" of --slo to the limit "p99_s<=100ms". WG_EINVAL. */
+enum wg_code wg__tune_slo_limit(const char *slo, char out[static WG_TUNE_TERM_SIZE],
+                                struct wg_error *err);
+
+/* Its value on the figures, and the relative standard error that follows from theirs (0: one of
+ * them is not known). WG_EDATA: a figure that it needs is not there; the text lists what is. */
+enum wg_code wg__tune_term_evaluate(const struct wg_tune_term *term,
+                                    const struct wg_workload_sample *figures, double *value_out,
+                                    double *error_out, struct wg_error *err);
+
+/* Whether the goal uses a figure of that name. */
+bool wg__tune_goal_names(const struct wg_tune_goal *goal, const char *name);
+
+const char *wg__tuning_kind_word(enum wg_tuning_kind kind);
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One window: what the workload tells, what the meters count, and what the devices did meanwhile.
+ *
+ * The energy's window lies where the workload says that its measured part is; where it does not
+ * know, around the whole of it. Figures of our own join the workload's:
+ *
+ *     energy_j power_w time_s requests_per_s energy_per_request_j
+ *
+ * An energy's error comes from sampling and resolution (wattgov/window.h); a figure's own from the
+ * workload, if it knows.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "live/tune_parts.h"
+#include "live/workload_figures.h"
+
+static const double look_s = 0.05;  /* how often devices are looked at within a window */
+static const double tend_s = 0.25; /* how often guard and foreign writes are */
+static const double z95 = 1.96;
+static const double tiny = 1e-9; /* the error of what is known exactly */
+
+double wg__tune_now_s(void)
+{
+    return (double)wg__clock_ns() / 1e9;
+}
+
+/* -- While it runs ---------------------------------------------------------------------------- */
+
+static void take_signals(struct wg_tune_run *run)
+{
+    bool to_group = false;
+    for (int signal; (signal = wg__signals_wait(run->request->signals, 0, &to_group)) != 0;)
+        if (signal != SIGCHLD && run->result->signal == 0)
+            run->result->signal = signal;
+}
+
+/* Clocks and their reasons change faster than the meter reads them. */
+static void look_at_gpu(struct wg_tune_run *run, size_t position, double *hottest_c)
+{
+    static const uint32_t wanted =
+        1U << WG_METRIC_CLOCK_HZ | 1U << WG_METRIC_TEMPERATURE_C | 1U << WG_METRIC_UTILIZATION;
+    struct wg_tune_watch *watch = &run->watch;
+    struct wg_sample sample;
+    if (wg_device_read(wg_machine_device(run->request->machine, position), wanted, &sample, NULL) !=
+        WG_OK)
+        return;
+    if ((sample.present >> WG_METRIC_TEMPERATURE_C & 1u) != 0)
+        *hottest_c = fmax(*hottest_c, sample.values[WG_METRIC_TEMPERATURE_C]);
+    if (isnan(watch->begin_s) || !isnan(watch->end_s))
+        return; /* no window is open */
+    if (sample.has_throttle)
+        watch->throttle |= sample.throttle;
+    if ((sample.present >> WG_METRIC_CLOCK_HZ & 1u) != 0)
+        watch->clock_hz = fmax(watch->clock_hz, sample.values[WG_METRIC_CLOCK_HZ]);
+}
+
+static void look_at_devices(struct wg_tune_run *run, double now_s)
+{
+    struct wg_tune_watch *watch = &run->watch;
+    const struct wg_tune_devices *devices = &run->request->knobs->devices;
+    if (run->meter == NULL || now_s < watch->next_s)
+        return;
+    watch->next_s = now_s + look_s;
+    double hottest_c = NAN;
+    for (size_t g = 0; g < devices->gpu_count; g++)
+        look_at_gpu(run, devices->gpus[g], &hottest_c);
+    if (isfinite(hottest_c))
+        watch->temperature_c = hottest_c;
+}
+
+bool wg__tune_should_stop(struct wg_tune_run *run)
+{
+    const double now_s = wg__tune_now_s();
+    take_signals(run);
+    look_at_devices(run, now_s);
+    if (now_s >= run->next_tend_s) {
+        run->next_tend_s = now_s + tend_s;
+        if (!wg__device_hold_tend(&run->hold))
+            run->result->was_foreign = true;
+    }
+    return run->result->signal != 0 || run->result->was_foreign;
+}
+
+bool wg__tune_wait(struct wg_tune_run *run, double time_s)
+{
+    const double until_s = wg__tune_now_s() + time_s;
+    for (double left_s = time_s; left_s > 0; left_s = until_s - wg__tune_now_s()) {
+        if (wg__tune_should_stop(run))
+            return false;
+        bool to_group = false;
+        const uint64_t tick_ns = (uint64_t)(fmin(left_s, look_s) * 1e9);
+        const int signal =
+            wg__signals_wait(run->request->signals, wg__clock_ns() + tick_ns, &to_group);
+        if (signal != 0 && signal != SIGCHLD && run->result->signal == 0)
+            run->result->signal = signal;
+    }
+    return !wg__tune_should_stop(run);
+}
+
+static bool should_stop(void *context)
+{
+    return wg__tune_should_stop(context);
+}
+
+static void begin_window(struct wg_tune_run *run)
+{
+    struct wg_tune_watch *watch = &run->watch;
+    const struct wg_tune_energy *energy = &run->request->energy;
+    wg_window_free(watch->window);
+    watch->window = NULL;
+    watch->begin_s = wg__tune_now_s();
+    watch->end_s = NAN;
+    watch->throttle = 0;
+    watch->clock_hz = NAN;
+    struct wg_error err;
+    if (run->meter != NULL && wg__tune_energy_is_metered(energy) &&
+        wg_window_begin(&watch->window, run->meter, "tune", energy->devices, energy->device_count,
+                        &err) != WG_OK)
+        wg__tune_say(run, "%s", err.text);
+}
+
+static void end_window(struct wg_tune_run *run)
+{
+    if (!isnan(run->watch.end_s))
+        return;
+    run->watch.end_s = wg__tune_now_s();
+    if (run->watch.window != NULL)
+        wg_window_end(run->watch.window);
+}
+
+static void mark(bool begins, void *context)
+{
+    if (begins)
+        begin_window(context);
+    else
+        end_window(context);
+}
+
+/* A latency that has a plain upper bound of its own lets a hopeless window be cut. */
+static void plan_cut(const struct wg_tune_run *run, struct wg_workload_plan *plan)
+{
+    const struct wg_tune_goal *goal = run->request->goal;
+    for (size_t i = 0; i < goal->limit_count && run->request->arrivals == NULL; i++) {
+        const struct wg_tune_term *limit = &goal->limits[i];
+        if (limit->is_minimum || limit->kind != WG_TUNING_TIME ||
+            !isfinite(run->result->bounds[i]) ||
+            wg__expression_name_count(limit->expression) != 1 ||
+            strcmp(wg__expression_name(limit->expression, 0), limit->text) != 0)
+            continue;
+        plan->cut_name = wg__expression_name(limit->expression, 0);
+        plan->cut_above = run->result->bounds[i];
+        return;
+    }
+}
+
+void wg__tune_plan(struct wg_tune_run *run, struct wg_workload_plan *plan)
+{
+    const struct wg_tune_request *request = run->request;
+    *plan = (struct wg_workload_plan){.min_s = request->min_window_s,
+                                      .max_s = request->max_window_s,
+                                      .relative_error = request->precision,
+                                      .precise = run->precise,
+                                      .hung_s = request->hung_s,
+                                      .should_stop = should_stop,
+                                      .mark = mark,
+                                      .context = run};
+    plan_cut(run, plan);
+}
+
+/* -- Figures of our own ----------------------------------------------------------------------- */
+
+static bool put(struct wg_workload_sample *sample, const char *name, double value, double error)
+{
+    if (!wg__workload_figure_put(sample, name, value))
+        return false;
+    for (size_t i = 0; i < sample->figure_count; i++)
+        if (strcmp(sample->figures[i].name, name) == 0)
+            sample->figures[i].error = error;
+    return true;
+}
+
+static double figure(const struct wg_workload_sample *sample, const char *name)
+{
+    const struct wg_workload_figure *found = wg__workload_figure_find(sample, name);
+    return found != NULL ? found->value : (double)NAN;
+}
+
+/* Joules of the window and their relative standard error. */
+static void find_energy(struct wg_tune_run *run, double *energy_j, double *error)
+{
+    const struct wg_tune_energy *energy = &run->request->energy;
+    struct wg_workload_sample *sample = &run->window.sample;
+    *error = 0;
+    if (energy->kind == WG_TUNE_ENERGY_MODEL) {
+        const double told_s = figure(sample, "busy_s");
+        const double busy_s = isfinite(told_s) ? fmin(told_s, sample->time_s) : sample->time_s;
+        *energy_j = energy->busy_w * busy_s + energy->idle_w * (sample->time_s - busy_s);
+        *error = tiny;
+        return;
+    }
+    *energy_j = figure(sample, "energy_j");
+    struct wg_window_result result;
+    if (run->watch.window == NULL ||
+        wg_window_read(run->watch.window, &result, NULL, 0, NULL) != WG_OK)
+        return;
+    *energy_j = result.energy_j;
+    run->result->source = result.source;
+    if (isfinite(result.energy_error_j) && result.energy_j > 0)
+        *error = fmax(tiny, result.energy_error_j / z95 / result.energy_j);
+    run->window.is_throttled |= (result.flags & WG_WINDOW_EXTERNALLY_CAPPED) != 0;
+}
+
+static bool put_own(struct wg_tune_run *run)
+{
+    struct wg_workload_sample *sample = &run->window.sample;
+    double energy_j = NAN, energy_error = 0;
+    find_energy(run, &energy_j, &energy_error);
+    run->window.energy_j = energy_j;
+    bool fits = put(sample, "time_s", sample->time_s, tiny);
+    if (isfinite(energy_j)) {
+        fits = fits && put(sample, "energy_j", energy_j, energy_error);
+        fits = fits && put(sample, "power_w", energy_j / sample->time_s, energy_error);
+    }
+    if (!(sample->requests > 0))
+        return fits;
+    const struct wg_workload_figure *rate = wg__workload_figure_find(sample, "requests_per_s");
+    const double rate_error = rate != NULL ? rate->error : 0;
+    fits = fits && put(sample, "requests", sample->requests, rate_error);
+    if (rate == NULL)
+        fits = fits && put(sample, "requests_per_s", sample->requests / sample->time_s, 0);
+    if (isfinite(energy_j))
+        fits = fits && put(sample, "energy_per_request_j", energy_j / sample->requests,
+                           rate_error > 0 ? hypot(rate_error, energy_error) : 0);
+    return fits;
+}
+
+/* -- The load model --------------------------------------------------------------------------- */
+
+enum wg_code wg__tune_idle_power(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                                 double *idle_w_out, struct wg_error *err)
+{
+    const struct wg_tune_request *request = run->request;
+    const size_t memory = wg__tune_find_device(request->knobs, WG_KNOB_MEMORY_CLOCK);
+    const size_t level = memory < request->knobs->count ? levels->of[memory] : 0;
+    if (request->energy.kind == WG_TUNE_ENERGY_MODEL || !(request->idle_s > 0) ||
+        !wg__tune_energy_is_metered(&request->energy)) {
+        *idle_w_out =
+            request->energy.kind == WG_TUNE_ENERGY_MODEL ? request->energy.idle_w : request->idle_w;
+        return WG_OK;
+    }
+    if (isnan(run->idle_w[level])) {
+        struct wg_window_result result = {.power_mean_w = NAN};
+        begin_window(run);
+        const bool has_waited = wg__tune_wait(run, request->idle_s);
+        end_window(run);
+        if (run->watch.window == NULL ||
+            wg_window_read(run->watch.window, &result, NULL, 0, err) != WG_OK ||
+            !isfinite(result.power_mean_w)) {
+            if (has_waited)
+                return wg__fail(err, WG_EUNSUPPORTED,
+                                "idle power could not be measured: give it by --idle-power WATTS");
+            return WG_OK; /* interrupted: nobody will ask */
+        }
+        run->idle_w[level] = result.power_mean_w;
+        run->result->idle_w = result.power_mean_w;
+    }
+    *idle_w_out = run->idle_w[level];
+    return WG_OK;
+}
+
+static const struct wg_tune_batch_point *find_point(const struct wg_tune_run *run,
+                                                    const struct wg_tune_levels *levels)
+{
+    for (size_t i = 0; i < run->point_count; i++)
+        if (memcmp(&run->points[i].levels, levels, sizeof *levels) == 0)
+            return &run->points[i];
+    return NULL;
+}
+
+static double batch_of(const struct wg_tune_run *run, const struct wg_tune_levels *levels)
+{
+    const struct wg_tune_knobs *knobs = run->request->knobs;
+    const size_t k = wg__tune_find_role(knobs, WG_TUNING_BATCH);
+    if (k < knobs->count)
+        return knobs->knobs[k].levels[levels->of[k]];
+    const double told = figure(&run->window.sample, "batch");
+    return told >= 1 ? round(told) : 1;
+}
+
+/* Keeps the newest window as a point; a later one of the same levels replaces it. */
+static void keep_point(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                       const struct wg_tune_load_point *point)
+{
+    struct wg_tune_batch_point *place = NULL;
+    for (size_t i = 0; i < run->point_count; i++)
+        if (memcmp(&run->points[i].levels, levels, sizeof *levels) == 0)
+            place = &run->points[i];
+    if (place == NULL)
+        place = run->point_count < WG_TUNE_POINTS_MAX ? &run->points[run->point_count++]
+                                                      : &run->points[WG_TUNE_POINTS_MAX - 1];
+    *place = (struct wg_tune_batch_point){.levels = *levels, .point = *point};
+}
+
+static double knob_value(const struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                         enum wg_tuning_role role, double fallback)
+{
+    const struct wg_tune_knobs *knobs = run->request->knobs;
+    const size_t k = wg__tune_find_role(knobs, role);
+    return k < knobs->count ? knobs->knobs[k].levels[levels->of[k]] : fallback;
+}
+
+static enum wg_code apply_load(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                               bool is_bare, struct wg_error *err)
+{
+    const struct wg_tune_request *request = run->request;
+    struct wg_workload_sample *sample = &run->window.sample;
+    struct wg_tune_load load = {.arrivals = request->arrivals,
+                                .requests = request->load_requests,
+                                .seed = request->seed,
+                                .replicas =
+                                    (unsigned)knob_value(run, levels, WG_TUNING_REPLICAS, 1),
+                                .delay_s = knob_value(run, levels, WG_TUNING_DELAY, 0)};
+    struct wg_tune_load_point points[2];
+    size_t count = 0;
+    enum wg_code code = wg__tune_load_point(sample, batch_of(run, levels), load.replicas,
+                                            run->window.energy_j, &points[1], err);
+    if (code != WG_OK)
+        return code;
+    keep_point(run, levels, &points[1]);
+    if (is_bare)
+        return WG_OK;
+    const double told_w = figure(sample, "idle_power_w");
+    load.idle_w = told_w;
+    if (!isfinite(told_w))
+        code = wg__tune_idle_power(run, levels, &load.idle_w, err);
+    if (code != WG_OK)
+        return code;
+    /* The smallest batch at the same settings: tune_trial.c has seen to it. */
+    struct wg_tune_levels least = *levels;
+    const size_t k = wg__tune_find_role(request->knobs, WG_TUNING_BATCH);
+    if (k < request->knobs->count)
+        least.of[k] = 0;
+    const struct wg_tune_batch_point *low = find_point(run, &least);
+    if (low != NULL && low->point.batch < points[1].batch)
+        points[count++] = low->point;
+    points[count++] = points[1];
+    return wg__tune_load_apply(&load, points, count, sample, &run->window.is_stable, err);
+}
+
+/* -- One window ------------------------------------------------------------------------------- */
+
+enum wg_code wg__tune_measure(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                              bool is_bare, struct wg_error *err)
+{
+    static const uint32_t heat =
+        WG_THROTTLE_THERMAL | WG_THROTTLE_HARDWARE_THERMAL | WG_THROTTLE_POWER_BRAKE;
+    struct wg_tune_window *window = &run->window;
+    struct wg_workload_plan plan;
+    *window = (struct wg_tune_window){.energy_j = NAN, .is_stable = true, .clock_hz = NAN};
+    wg__tune_plan(run, &plan);
+    begin_window(run);
+    const double begin_s = run->watch.begin_s;
+    const enum wg_code code =
+        run->request->workload->ops->measure(run->request->workload, &plan, &window->sample, err);
+    end_window(run);
+    if (code != WG_OK)
+        return code;
+    window->throttle = run->watch.throttle;
+    window->clock_hz = run->watch.clock_hz;
+    window->is_throttled = (window->throttle & heat) != 0;
+    if (window->sample.outcome != WG_WORKLOAD_OK)
+        return WG_OK;
+    /* The meter's window and the figures' must be the same one. */
+    if (run->watch.begin_s > begin_s || !(window->sample.time_s > 0))
+        window->sample.time_s = fmax(tiny, run->watch.end_s - run->watch.begin_s);
+    if (!put_own(run))
+        return wg__fail(err, WG_EDATA, "the workload tells more figures than fit: %d at most",
+                        WG_WORKLOAD_FIGURES_MAX);
+    return run->request->arrivals != NULL ? apply_load(run, levels, is_bare, err) : WG_OK;
+}
