@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `wattgov tune apply FILE -- CMD`: holds a tuned configuration while a command runs.
+ *
+ *     read FILE -> guard -> set the devices -> CMD with {NAME} and $WATTGOV_TUNE_NAME
+ *               -> wait, looking after guard and foreign writes -> give back -> CMD's status
+ *
+ * Signals are passed on to the command as train does it. Nothing is set unless all can be:
+ * half a configuration is none. With --best-effort the command runs all the same.
+ */
+#include "cli/command_tune_apply.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/device_args.h"
+#include "cli/options.h"
+#include "cli/tune_result.h"
+#include "live/child.h"
+#include "live/device_hold.h"
+#include "live/tune_quantity.h"
+#include "live/tune_template.h"
+
+struct args {
+    struct wg_device_args devices;
+    bool best_effort, quiet;
+    struct wg_option_command command;
+};
+
+static const struct wg_option options[] = {
+    WG_DEVICE_OPTIONS(struct args, devices),
+    {.name = "best-effort",
+     WG_OPTION_FLAG(struct args, best_effort),
+     .help = "Where the devices cannot be set, says why and runs the command all the same."},
+    {.name = "quiet",
+     .letter = 'q',
+     WG_OPTION_FLAG(struct args, quiet),
+     .help = "Does not tell what is set."},
+};
+
+static const struct wg_option_set set = {
+    .command = "wattgov tune apply",
+    .word = "FILE",
+    .summary =
+        "Sets the devices as FILE (of wattgov tune -o) says, runs a command with {NAME} replaced "
+        "by each knob's value and $WATTGOV_TUNE_NAME in its environment, holds the settings while "
+        "it runs, and gives the original ones back. The exit status is the command's.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .epilog = "examples:\n"
+              "  wattgov tune apply result.yaml -- python3 serve.py --batch {batch}",
+    WG_OPTION_COMMAND(struct args, command),
+};
+
+static const uint64_t tend_ns = 250000000;
+
+struct session {
+    const struct args *args;
+    struct wg_machine *machine;
+    struct wg_tune_applied applied;
+    struct wg_device_hold hold;
+    struct wg_signals signals;
+    struct wg_tune_command filled;
+    struct wg_child child;
+};
+
+static void say(const char *line, void *context)
+{
+    (void)context;
+    (void)fprintf(stderr, "wattgov tune apply: %s\n", line);
+}
+
+/* -- The devices ------------------------------------------------------------------------------ */
+
+static bool is_target(const struct wg_device_info *info, enum wg_knob knob)
+{
+    return knob == WG_KNOB_CPU_CLOCK ? info->kind == WG_DEVICE_CPU : info->kind == WG_DEVICE_GPU;
+}
+
+/* The value that this device supports nearest to the wanted one. */
+static double supported(const struct wg_knob_info *info, double value)
+{
+    double best = value;
+    for (size_t i = 0; i < info->level_count; i++)
+        if (i == 0 || fabs(info->levels[i] - value) < fabs(best - value))
+            best = info->levels[i];
+    return best;
+}
+
+/* Takes (is_set false) or sets one knob of the file on all devices that it is meant for. */
+static enum wg_code each_device(struct session *session, size_t at, bool is_set,
+                                struct wg_error *err)
+{
+    const enum wg_knob knob = session->applied.knobs[at].knob;
+    const double wanted = session->applied.knobs[at].value;
+    size_t found = 0;
+    for (size_t i = 0; i < wg_machine_device_count(session->machine); i++) {
+        const struct wg_device_info *info =
+            wg_device_get_info(wg_machine_device(session->machine, i));
+        if (!is_target(info, knob))
+            continue;
+        found++;
+        double applied = NAN;
+        const double value = supported(&info->knobs[knob], wanted);
+        enum wg_code code = is_set
+                                ? wg__device_hold_set(&session->hold, i, knob, value, &applied, err)
+                                : wg__device_hold_take(&session->hold, i, knob, err);
+        if (code == WG_OK && is_set && isfinite(applied) &&
+            fabs(applied - wanted) > 0.01 * fabs(wanted))
+            code = wg__fail(err, WG_EINVAL, "%s: %s of %g was asked for, and reads back as %g",
+                            info->label, wg_knob_key(knob), wanted, applied);
+        if (code != WG_OK)
+            return code;
+    }
+    return found > 0 ? WG_OK
+                     : wg__fail(err, WG_ENODEV, "there is no device with a %s here",
+                                session->applied.knobs[at].name);
+}
+
+static enum wg_code set_devices(struct session *session, struct wg_error *err)
+{
+    char holder[128];
+    (void)snprintf(holder, sizeof holder, "wattgov tune apply: %.90s",
+                   session->args->command.words[0]);
+    bool has_device = false;
+    for (size_t i = 0; i < session->applied.count; i++)
+        has_device |= session->applied.knobs[i].is_device;
+    if (!has_device)
+        return WG_OK;
+    const struct wg_control_opts opts = {.holder = holder, .root = session->args->devices.root};
+    session->hold.say = say;
+    enum wg_code code = wg__device_hold_open(&session->hold, session->machine, &opts, err);
+    for (int is_set = 0; is_set < 2; is_set++)
+        for (size_t i = 0; i < session->applied.count && code == WG_OK; i++)
+            if (session->applied.knobs[i].is_device)
+                code = each_device(session, i, is_set == 1, err);
+    return code;
+}
+
+/* Sets them, or says what is missing; a best effort goes on without. */
+static enum wg_code prepare(struct session *session, struct wg_error *err)
+{
+    enum wg_code code = wg__device_args_open(&session->args->devices, &session->machine, err);
+    if (code == WG_OK)
+        code = set_devices(session, err);
+    if (code == WG_OK || code == WG_EINVAL || !session->args->best_effort)
+        return code;
+    (void)fprintf(stderr, "wattgov tune apply: nothing is set: %s; the command runs as it is\n",
+                  err->text);
+    wg__device_hold_close(&session->hold);
+    return WG_OK;
+}
+
+static void tell_settings(const struct session *session)
+{
+    for (size_t i = 0; i < session->applied.count && !session->args->quiet; i++) {
+        char text[WG_TUNE_QUANTITY_SIZE];
+        enum wg_tuning_role role = WG_TUNING_CATEGORY;
+        enum wg_knob knob = session->applied.knobs[i].knob;
+        if (!session->applied.knobs[i].is_device || session->hold.control == NULL ||
+            !wg__tune_device_knob(session->applied.knobs[i].name, &role, &knob))
+            continue;
+        wg__tune_quantity_text(text, role, session->applied.knobs[i].value);
+        (void)fprintf(stderr, "wattgov tune apply: holding %s %s\n", session->applied.knobs[i].name,
+                      text);
+    }
+}
+
+/* -- The command ------------------------------------------------------------------------------ */
+
+static enum wg_code start(struct session *session, struct wg_error *err)
+{
+    struct wg_workload_setting settings[WG_TUNING_KNOBS_MAX];
+    for (size_t i = 0; i < session->applied.count; i++)
+        settings[i] = (struct wg_workload_setting){
+            .name = session->applied.knobs[i].name,
+            .value = session->applied.knobs[i].value,
+            .label = session->applied.knobs[i].label[0] != '\0' ? session->applied.knobs[i].label
+                                                                : NULL};
+    const enum wg_code code = wg__tune_template_fill(&session->filled, session->args->command.words,
+                                                     settings, session->applied.count, err);
+    if (code != WG_OK)
+        return code;
+    const struct wg_child_setup setup = {
+        .out = -1, .err = -1, .environment = (const char *const *)session->filled.environment};
+    return wg__child_start(&session->child, session->filled.words, &session->signals, &setup, err);
+}
+
+/* Until the command has ended. What somebody else sets is told once, and left. */
+static void hold(struct session *session)
+{
+    wg__child_check(&session->child);
+    while (!session->child.has_ended) {
+        bool to_group = false;
+        const int signal = wg__signals_wait(&session->signals, wg__clock_ns() + tend_ns, &to_group);
+        if (signal == SIGCHLD || signal == 0)
+            wg__child_check(&session->child);
+        else
+            wg__child_pass(&session->child, signal, to_group);
+        (void)wg__device_hold_tend(&session->hold);
+    }
+}
+
+static int apply(struct session *session)
+{
+    struct wg_error err;
+    int status = WG_EXIT_OK;
+    enum wg_code code = prepare(session, &err);
+    if (code == WG_OK) {
+        tell_settings(session);
+        code = start(session, &err);
+        status = session->child.has_ended ? session->child.status : WG_EXIT_OK;
+    }
+    if (code == WG_OK) {
+        hold(session);
+        status = session->child.status;
+    }
+    wg__device_hold_close(&session->hold);
+    if (code != WG_OK) {
+        const int failure = wg__command_fail(&set, &err);
+        return status != WG_EXIT_OK ? status : failure;
+    }
+    return status == WG_EXIT_OK && session->hold.not_restored > 0 ? WG_EXIT_FAILED : status;
+}
+
+int wg__command_tune_apply(int argc, char *argv[])
+{
+    struct args args = {.devices = WG_DEVICE_ARGS_DEFAULT};
+    struct wg_error err;
+    int status = WG_EXIT_OK;
+    wg__options_words_first(&set, argc, argv);
+    const char *path = wg__command_word(&argc, &argv);
+    if (!wg__command_begin(&set, argc, argv, &args, &status))
+        return status;
+    struct session *session = wg__alloc_zeroed(1, sizeof *session);
+    enum wg_code code = WG_OK;
+    if (session == NULL)
+        code = wg__fail(&err, WG_ENOMEM, "out of memory");
+    else if (path == NULL || args.command.count == 0)
+        code = wg__fail(&err, WG_EINVAL,
+                        "which result, and what to run? wattgov tune apply FILE -- "
+                        "CMD [ARG]...");
+    else
+        code = wg__tune_result_read(path, &session->applied, &err);
+    if (code != WG_OK) {
+        wg__free(session);
+        return wg__command_fail(&set, &err);
+    }
+    session->args = &args;
+    session->hold.guard.pidfd = -1;
+    wg__signals_block(&session->signals, true);
+    status = apply(session);
+    wg__signals_restore(&session->signals);
+    wg__tune_command_fini(&session->filled);
+    wg_machine_close(session->machine);
+    wg__free(session);
+    return status;
+}

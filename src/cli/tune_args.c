@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From options to a request; see tune_args.h.
+ */
+#include "cli/tune_args.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "live/tune_checkpoint.h"
+#include "live/tune_template.h"
+#include "live/workload_command.h"
+#include "schedule/arrivals.h"
+
+/* -- Command line and file -------------------------------------------------------------------- */
+
+/* Lists that the command line has as well replace those of the file. */
+static void forget_lists(struct wg_tune_args *of_file, const struct wg_tune_args *given)
+{
+    for (size_t i = 0; i < wg__tune_options.count; i++) {
+        const struct wg_option *option = &wg__tune_options.options[i];
+        if (option->kind != WG_OPTION_KIND_LIST)
+            continue;
+        const struct wg_option_list *of_line =
+            (const struct wg_option_list *)((const char *)given + option->offset);
+        if (of_line->count > 0)
+            ((struct wg_option_list *)((char *)of_file + option->offset))->count = 0;
+    }
+}
+
+bool wg__tune_args_read(int argc, char *argv[], struct wg_tune_args *args,
+                        struct wg_option_file *file, int *status_out)
+{
+    struct wg_tune_args of_line;
+    struct wg_error err;
+    wg__tune_args_init(&of_line);
+    if (!wg__command_begin(&wg__tune_options, argc, argv, &of_line, status_out))
+        return false;
+    *args = of_line;
+    if (of_line.config == NULL)
+        return true;
+    wg__tune_args_init(args);
+    enum wg_code code = wg__option_file_read(file, of_line.config, &wg__tune_options, args, &err);
+    if (code == WG_OK) {
+        const struct wg_option_command of_file = args->command;
+        bool wants_help = false;
+        forget_lists(args, &of_line);
+        code = wg__options_parse(&wg__tune_options, argc, argv, args, &wants_help, &err);
+        if (of_line.command.count == 0)
+            args->command = of_file;
+    }
+    if (code == WG_OK)
+        return true;
+    /* What stands in a file that the user wrote is usage, too. */
+    if (err.code == WG_EDATA)
+        err.code = WG_EINVAL;
+    *status_out = wg__command_fail(&wg__tune_options, &err);
+    return false;
+}
+
+/* -- The request ------------------------------------------------------------------------------ */
+
+static enum wg_code take_goal(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    const struct wg_tune_args *args = setup->args;
+    const char *limits[WG_OPTION_LIST_MAX + 1];
+    size_t count = 0;
+    for (; count < args->limits.count; count++)
+        limits[count] = args->limits.items[count];
+    if (args->slo != NULL) {
+        struct wg_error cause;
+        const enum wg_code code = wg__tune_slo_limit(args->slo, setup->slo, &cause);
+        if (code != WG_OK)
+            return wg__fail(err, code, "--slo: %s", cause.text);
+        limits[count++] = setup->slo;
+    }
+    return wg__tune_goal_init(&setup->goal, args->objective, limits, count, err);
+}
+
+/* Whether the goal needs energy at all. */
+static bool needs_energy(const struct wg_tune_setup *setup)
+{
+    static const char *const names[] = {"energy_j", "power_w", "energy_per_request_j"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (wg__tune_goal_names(&setup->goal, names[i]))
+            return true;
+    return setup->args->arrivals != NULL;
+}
+
+static enum wg_code take_energy(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    struct wg_error cause;
+    enum wg_code code = wg__tune_energy_parse(setup->args->energy, &setup->energy, &cause);
+    if (code != WG_OK)
+        return wg__fail(err, code, "--energy: %s", cause.text);
+    const bool is_auto = setup->energy.kind == WG_TUNE_ENERGY_AUTO;
+    code = wg__tune_energy_resolve(&setup->energy, &setup->devices, err);
+    if (code == WG_OK && is_auto && setup->energy.kind == WG_TUNE_ENERGY_COMMAND &&
+        needs_energy(setup) && !setup->args->quiet)
+        (void)fprintf(stderr, "wattgov tune: no energy can be measured here: the workload must "
+                              "tell energy_j (or: --energy model:busy=WATTS,idle=WATTS)\n");
+    return code;
+}
+
+static void join_words(struct wg_buffer *out, char *const *words)
+{
+    for (size_t i = 0; words[i] != NULL; i++)
+        wg__buffer_printf(out, "%s%s", i > 0 ? " " : "", words[i]);
+}
+
+/* A knob that stands nowhere in the command reaches it by the environment alone. */
+static void note_unused(const struct wg_tune_setup *setup)
+{
+    for (size_t k = 0; k < setup->knobs.count && !setup->args->quiet; k++) {
+        const struct wg_tune_knob *knob = &setup->knobs.knobs[k];
+        if (!knob->is_device && !wg__tune_template_has(setup->args->command.words, knob->name))
+            (void)fprintf(stderr,
+                          "wattgov tune: {%s} stands nowhere in the command: it must read "
+                          "$WATTGOV_TUNE_... of its environment\n",
+                          knob->name);
+    }
+}
+
+static enum wg_code open_workload(struct wg_tune_setup *setup, const struct wg_signals *signals,
+                                  struct wg_error *err)
+{
+    const struct wg_tune_args *args = setup->args;
+    struct wg_buffer text;
+    if (args->command.count == 0)
+        return wg__fail(err, WG_EINVAL,
+                        "what to measure? wattgov tune [OPTION]... -- CMD [ARG]...");
+    wg__buffer_init(&text);
+    join_words(&text, args->command.words);
+    setup->workload_text = text.failed ? NULL : wg__strdup(text.data);
+    wg__buffer_fini(&text);
+    if (setup->workload_text == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    note_unused(setup);
+    const struct wg_workload_command_opts opts = {.words = args->command.words,
+                                                  .signals = signals,
+                                                  .requests = args->requests,
+                                                  .shows_stderr = args->verbose};
+    return wg__workload_command_open(&setup->workload, &opts, err);
+}
+
+static enum wg_code take_state(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    const struct wg_tune_args *args = setup->args;
+    int length = 0;
+    if (args->state != NULL)
+        length = snprintf(setup->state, sizeof setup->state, "%s", args->state);
+    else if (args->output != NULL)
+        length = snprintf(setup->state, sizeof setup->state, "%s.state", args->output);
+    if (length < 0 || (size_t)length >= sizeof setup->state)
+        return wg__fail(err, WG_EINVAL, "--state: the path is too long");
+    if (args->resume && setup->state[0] == '\0')
+        return wg__fail(err, WG_EINVAL, "--resume: from what? name the state with --state FILE");
+    return setup->state[0] != '\0' ? wg__check_output("state", setup->state, err) : WG_OK;
+}
+
+static enum wg_code check_outputs(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    const struct wg_tune_args *args = setup->args;
+    const struct {
+        const char *option, *path;
+    } outputs[] = {{"output", args->output}, {"html", args->html}, {"state", setup->state}};
+    enum wg_code code = take_state(setup, err);
+    for (size_t i = 0; i < 2 && code == WG_OK; i++)
+        code = wg__check_output(outputs[i].option, outputs[i].path, err);
+    for (size_t i = 0; i < 3 && code == WG_OK; i++) {
+        for (size_t k = 0; k < i && code == WG_OK; k++) {
+            const char *a = outputs[i].path, *b = outputs[k].path;
+            if (a != NULL && b != NULL && a[0] != '\0' && wg__file_is_same(a, b))
+                code = wg__fail(err, WG_EINVAL, "--%s and --%s name the same file '%s'",
+                                outputs[k].option, outputs[i].option, a);
+        }
+    }
+    return code;
+}
+
+static void fill_request(struct wg_tune_setup *setup, struct wg_signals *signals)
+{
+    const struct wg_tune_args *args = setup->args;
+    (void)snprintf(setup->holder, sizeof setup->holder, "wattgov tune: %.100s",
+                   args->command.count > 0 ? args->command.words[0] : "");
+    struct wg_tune_request *request = &setup->request;
+    *request = (struct wg_tune_request){
+        .machine = setup->machine,
+        .knobs = &setup->knobs,
+        .goal = &setup->goal,
+        .workload = setup->workload,
+        .signals = signals,
+        .energy = setup->energy,
+        .seed = args->seed,
+        .max_trials = args->max_trials,
+        .stop_share = args->stop_share,
+        .max_time_s = args->max_time_s,
+        .validate = !args->no_validate,
+        .precision = args->precision,
+        .min_window_s = args->min_window_s,
+        .max_window_s = args->max_window_s,
+        .min_windows = args->min_windows,
+        .max_windows = args->max_windows,
+        .hung_s = args->hung_s,
+        .settle_s = args->settle_s,
+        .cool_s = args->cool_s,
+        .warms_up = !args->no_warm_up,
+        .arrivals = args->arrivals,
+        .load_requests = args->load_requests,
+        .idle_s = args->idle_power_w > 0 ? 0 : args->idle_s,
+        .idle_w = args->idle_power_w,
+        .state_path = setup->state[0] != '\0' ? setup->state : NULL,
+        .resume = args->resume,
+        .holder = setup->holder,
+        .root = args->devices.root,
+    };
+    (void)wg__tuner_policy_parse(args->policy, &request->policy); /* one of the choices */
+}
+
+static enum wg_code make_identity(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__tune_identity(&text, &setup->knobs, &setup->goal, setup->request.policy,
+                      setup->request.seed, setup->workload_text,
+                      wg__tune_energy_word(setup->energy.kind), setup->args->arrivals);
+    setup->identity = text.failed ? NULL : wg__strdup(text.data);
+    wg__buffer_fini(&text);
+    setup->request.identity = setup->identity;
+    return setup->identity != NULL ? WG_OK : wg__fail(err, WG_ENOMEM, "out of memory");
+}
+
+/* A load that cannot be parsed shall be known before the first trial. */
+static enum wg_code check_rest(const struct wg_tune_args *args, struct wg_error *err)
+{
+    struct wg_arrivals *arrivals = NULL;
+    struct wg_rng rng;
+    if (args->min_windows > args->max_windows)
+        return wg__fail(err, WG_EINVAL, "--min-windows %u is more than --max-windows %u",
+                        args->min_windows, args->max_windows);
+    if (args->arrivals == NULL)
+        return WG_OK;
+    wg__rng_init(&rng, args->seed);
+    struct wg_error cause;
+    const enum wg_code code = wg__arrivals_open(&arrivals, args->arrivals, &rng, &cause);
+    wg__arrivals_close(arrivals);
+    return code == WG_OK ? code : wg__fail(err, code, "--arrivals: %s", cause.text);
+}
+
+enum wg_code wg__tune_setup_open(struct wg_tune_setup *setup, const struct wg_tune_args *args,
+                                 struct wg_signals *signals, struct wg_error *err)
+{
+    *setup = (struct wg_tune_setup){.args = args};
+    enum wg_code code = take_goal(setup, err);
+    if (code == WG_OK)
+        code = check_rest(args, err);
+    if (code == WG_OK)
+        code = check_outputs(setup, err);
+    if (code == WG_OK)
+        code = wg__device_args_open(&args->devices, &setup->machine, err);
+    if (code == WG_OK)
+        code = wg__tune_devices_find(&setup->devices, setup->machine, err);
+    if (code == WG_OK)
+        code =
+            wg__tune_knobs_init(&setup->knobs, &setup->devices, args->knobs.items,
+                                args->knobs.count, args->forbids.items, args->forbids.count, err);
+    if (code == WG_OK)
+        code = take_energy(setup, err);
+    if (code == WG_OK)
+        code = open_workload(setup, signals, err);
+    if (code != WG_OK)
+        return code;
+    fill_request(setup, signals);
+    return make_identity(setup, err);
+}
+
+void wg__tune_setup_close(struct wg_tune_setup *setup)
+{
+    if (setup->workload != NULL)
+        setup->workload->ops->close(setup->workload);
+    wg__free(setup->workload_text);
+    wg__free(setup->identity);
+    wg__tune_knobs_fini(&setup->knobs);
+    wg__tune_goal_fini(&setup->goal);
+    wg_machine_close(setup->machine);
+    *setup = (struct wg_tune_setup){0};
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The result file, written and read; see tune_result.h.
+ */
+#include "cli/tune_result.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/number.h"
+#include "cli/tune_report.h"
+#include "cli/yaml_file.h"
+
+static const char schema[] = "wattgov.tune.result/1";
+
+/* -- Writing ---------------------------------------------------------------------------------- */
+
+/* In quotes, whatever it holds. */
+static void put_text(struct wg_buffer *out, const char *text)
+{
+    wg__buffer_puts(out, "'");
+    for (; *text != '\0'; text++) {
+        const unsigned char byte = (unsigned char)*text;
+        wg__buffer_printf(out, "%c%s", byte < 0x20 ? ' ' : *text, *text == '\'' ? "'" : "");
+    }
+    wg__buffer_puts(out, "'");
+}
+
+static void put_number(struct wg_buffer *out, double value)
+{
+    char text[WG_DOUBLE_TEXT_SIZE];
+    wg__format_double(text, value);
+    wg__buffer_puts(out, isfinite(value) ? text : "~");
+}
+
+static void put_knob(const struct wg_tune_report *report, size_t k, struct wg_buffer *out)
+{
+    const struct wg_tune_knob *knob = &report->setup->knobs.knobs[k];
+    const size_t level =
+        wg__tuning_level(report->setup->knobs.space, report->result->best.configuration, k);
+    wg__buffer_printf(out, "  - {name: %s, role: %s, ", knob->name,
+                      wg__tuning_role_word(knob->role));
+    if (knob->is_device)
+        wg__buffer_puts(out, "is_device: true, ");
+    wg__buffer_puts(out, "value: ");
+    if (knob->labels != NULL)
+        put_text(out, knob->labels[level]);
+    else
+        put_number(out, knob->levels[level]);
+    wg__buffer_puts(out, "}\n");
+}
+
+static void put_limits(const struct wg_tune_report *report, const struct wg_tune_standing *standing,
+                       struct wg_buffer *out)
+{
+    const struct wg_tune_goal *goal = &report->setup->goal;
+    if (goal->limit_count == 0)
+        return;
+    wg__buffer_puts(out, "limits:\n");
+    for (size_t i = 0; i < goal->limit_count; i++) {
+        wg__buffer_puts(out, "  - {figure: ");
+        put_text(out, goal->limits[i].text);
+        wg__buffer_printf(
+            out, ", is_minimum: %s, bound: ", goal->limits[i].is_minimum ? "true" : "false");
+        put_number(out, report->result->bounds[i]);
+        wg__buffer_puts(out, ", measured: ");
+        put_number(out, standing->figures[i]);
+        wg__buffer_puts(out, "}\n");
+    }
+}
+
+void wg__tune_result_yaml(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    const struct wg_tuner_result *best = &report->result->best;
+    struct wg_tune_standing standing;
+    char energy[WG_TUNE_ENERGY_TEXT_SIZE];
+    wg__tune_standing(report, best->configuration, &standing);
+    wg__tune_report_energy(report, energy);
+    wg__buffer_printf(out,
+                      "# Made by wattgov tune. Hold it with: wattgov tune apply FILE -- CMD\n"
+                      "schema: %s\nknobs:\n",
+                      schema);
+    for (size_t k = 0; k < report->setup->knobs.count; k++)
+        put_knob(report, k, out);
+    wg__buffer_puts(out, "workload: ");
+    put_text(out, report->setup->workload_text);
+    wg__buffer_puts(out, "\nobjective: {figure: ");
+    put_text(out, report->setup->goal.objective.text);
+    wg__buffer_puts(out, ", measured: ");
+    put_number(out, standing.objective);
+    wg__buffer_puts(out, "}\n");
+    put_limits(report, &standing, out);
+    wg__buffer_puts(out, "energy: ");
+    put_text(out, energy);
+    wg__buffer_printf(out, "\nend: %s\nis_feasible: %s\nis_validated: %s\ntrials: %zu\n",
+                      wg__tune_end_key(report), best->is_feasible ? "true" : "false",
+                      best->is_validated ? "true" : "false", best->trials);
+}
+
+/* -- Reading ---------------------------------------------------------------------------------- */
+
+static const char *member(const struct wg_yaml *yaml, wg_yaml_node map, const char *key)
+{
+    return wg__yaml_text(yaml, wg__yaml_find(yaml, map, key));
+}
+
+static enum wg_code read_knob(const struct wg_yaml *yaml, wg_yaml_node node,
+                              struct wg_tune_applied *out, struct wg_error *err)
+{
+    enum wg_tuning_role role = WG_TUNING_CATEGORY;
+    const char *name = member(yaml, node, "name"), *value = member(yaml, node, "value");
+    if (out->count == WG_TUNING_KNOBS_MAX)
+        return wg__yaml_fail(yaml, node, err, "more than %d knobs", WG_TUNING_KNOBS_MAX);
+    const size_t at = out->count++;
+    if (name[0] == '\0' || strlen(name) >= WG_TUNE_NAME_SIZE || value[0] == '\0' ||
+        strlen(value) >= WG_TUNE_NAME_SIZE)
+        return wg__yaml_fail(yaml, node, err, "expected {name: ..., role: ..., value: ...}");
+    memcpy(out->knobs[at].name, name, strlen(name) + 1);
+    if (!wg__tuning_role_parse(member(yaml, node, "role"), &role))
+        return wg__yaml_fail(yaml, node, err, "%s: '%s' is no role", name,
+                             member(yaml, node, "role"));
+    out->knobs[at].is_device = strcmp(member(yaml, node, "is_device"), "true") == 0;
+    out->knobs[at].value = NAN;
+    out->knobs[at].label[0] = '\0';
+    if (out->knobs[at].is_device && !wg__tune_device_knob(name, &role, &out->knobs[at].knob))
+        return wg__yaml_fail(yaml, node, err, "'%s' is no knob of a device", name);
+    if (role == WG_TUNING_CATEGORY)
+        memcpy(out->knobs[at].label, value, strlen(value) + 1);
+    else if (!wg__parse_double(value, &out->knobs[at].value))
+        return wg__yaml_fail(yaml, node, err, "%s: '%s' is not a number", name, value);
+    return WG_OK;
+}
+
+enum wg_code wg__tune_result_read(const char *path, struct wg_tune_applied *out,
+                                  struct wg_error *err)
+{
+    struct wg_yaml *yaml = NULL;
+    enum wg_code code = wg__yaml_open(&yaml, path, err);
+    if (code != WG_OK)
+        return code;
+    *out = (struct wg_tune_applied){0};
+    const wg_yaml_node root = wg__yaml_root(yaml);
+    const wg_yaml_node knobs = wg__yaml_find(yaml, root, "knobs");
+    if (strcmp(member(yaml, root, "schema"), schema) != 0)
+        code = wg__yaml_fail(yaml, root, err, "not a result of wattgov tune: expected schema: %s",
+                             schema);
+    else if (wg__yaml_kind(yaml, knobs) != WG_YAML_LIST || wg__yaml_count(yaml, knobs) == 0)
+        code = wg__yaml_fail(yaml, knobs, err, "knobs: expected a list");
+    for (size_t i = 0; i < wg__yaml_count(yaml, knobs) && code == WG_OK; i++)
+        code = read_knob(yaml, wg__yaml_item(yaml, knobs, i), out, err);
+    wg__yaml_close(yaml);
+    return code;
+}

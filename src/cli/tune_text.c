@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `wattgov tune`: the report for a terminal.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "cli/table.h"
+#include "cli/tune_report.h"
+#include "live/tune_quantity.h"
+
+void wg__tune_standing(const struct wg_tune_report *report, size_t configuration,
+                       struct wg_tune_standing *out)
+{
+    const struct wg_tune_result *result = report->result;
+    const size_t limits = report->setup->goal.limit_count;
+    *out = (struct wg_tune_standing){0};
+    for (size_t i = 0; i < result->count; i++) {
+        const struct wg_trial *told = &result->trials[i].told;
+        if (told->configuration != configuration || told->outcome != WG_TRIAL_MEASURED)
+            continue;
+        out->trials++;
+        out->objective += told->objective;
+        for (size_t k = 0; k < limits; k++)
+            out->figures[k] += told->figures[k];
+    }
+    const double count = out->trials > 0 ? (double)out->trials : (double)NAN;
+    out->objective /= count;
+    for (size_t k = 0; k < WG_TUNING_LIMITS_MAX; k++)
+        out->figures[k] /= k < limits ? count : (double)NAN;
+}
+
+const char *wg__tune_end_key(const struct wg_tune_report *report)
+{
+    const struct wg_tune_result *result = report->result;
+    if (result->was_foreign)
+        return "foreign";
+    if (result->signal != 0)
+        return "interrupted";
+    if (result->ended_by_time)
+        return "time";
+    return wg__tuner_end_word(result->best.end);
+}
+
+void wg__tune_report_energy(const struct wg_tune_report *report,
+                            char out[static WG_TUNE_ENERGY_TEXT_SIZE])
+{
+    wg__tune_energy_text(out, &report->setup->energy, &report->setup->devices,
+                         report->result->source);
+}
+
+/* -- The table -------------------------------------------------------------------------------- */
+
+static size_t make_columns(const struct wg_tune_report *report, struct wg_table_column *columns)
+{
+    const struct wg_tune_setup *setup = report->setup;
+    size_t count = 0;
+    columns[count++] = (struct wg_table_column){"#", WG_ALIGN_RIGHT};
+    for (size_t k = 0; k < setup->knobs.count; k++)
+        columns[count++] = (struct wg_table_column){setup->knobs.knobs[k].name, WG_ALIGN_RIGHT};
+    columns[count++] = (struct wg_table_column){setup->goal.objective.text, WG_ALIGN_RIGHT};
+    for (size_t i = 0; i < setup->goal.limit_count; i++)
+        columns[count++] = (struct wg_table_column){setup->goal.limits[i].text, WG_ALIGN_RIGHT};
+    columns[count++] = (struct wg_table_column){"outcome", WG_ALIGN_LEFT};
+    columns[count++] = (struct wg_table_column){"why", WG_ALIGN_LEFT};
+    return count;
+}
+
+static void value_cell(struct wg_table *table, double value, double error)
+{
+    if (!isfinite(value))
+        wg__table_cell(table, "-");
+    else if (error > 0)
+        wg__table_cell(table, "%.4g ± %.1f %%", value, 100 * error);
+    else
+        wg__table_cell(table, "%.4g", value);
+}
+
+static bool is_missed(const struct wg_tune_report *report, size_t limit, double value)
+{
+    const double bound = report->result->bounds[limit];
+    const bool is_minimum = report->setup->goal.limits[limit].is_minimum;
+    return isfinite(value) && isfinite(bound) && (is_minimum ? value < bound : value > bound);
+}
+
+static void trial_row(const struct wg_tune_report *report, size_t index, struct wg_table *table)
+{
+    const struct wg_tune_setup *setup = report->setup;
+    const struct wg_tune_trial *trial = &report->result->trials[index];
+    const struct wg_trial *told = &trial->told;
+    const struct wg_tuning_space *space = setup->knobs.space;
+    const bool is_best = told->configuration == report->result->best.configuration;
+    wg__table_cell(table, "%zu", index + 1);
+    for (size_t k = 0; k < space->knob_count; k++) {
+        char text[WG_TUNE_QUANTITY_SIZE];
+        wg__tune_level_text(text, &space->knobs[k],
+                            wg__tuning_level(space, told->configuration, k));
+        wg__table_cell(table, "%s", text);
+        if (is_best)
+            wg__table_emphasize(table);
+    }
+    value_cell(table, told->objective, told->objective_error);
+    for (size_t i = 0; i < setup->goal.limit_count; i++)
+        value_cell(table, told->figures[i], told->figure_errors[i]);
+    bool misses = false;
+    for (size_t i = 0; i < setup->goal.limit_count; i++)
+        misses |= is_missed(report, i, told->figures[i]);
+    wg__table_cell(table, "%s",
+                   told->outcome == WG_TRIAL_MEASURED && misses
+                       ? "over the limit"
+                       : wg__trial_outcome_word(told->outcome));
+    wg__table_cell(table, "%s", wg__tuner_reason_word(trial->reason));
+}
+
+void wg__tune_table(const struct wg_tune_report *report, struct wg_table_column *columns,
+                    struct wg_table *table)
+{
+    wg__table_init(table, columns, make_columns(report, columns));
+    for (size_t i = 0; i < report->result->count; i++)
+        trial_row(report, i, table);
+}
+
+/* -- The text --------------------------------------------------------------------------------- */
+
+static void write_limit(const struct wg_tune_report *report, size_t i, double value,
+                        struct wg_buffer *out)
+{
+    const struct wg_tune_term *limit = &report->setup->goal.limits[i];
+    const char *relation = limit->is_minimum ? ">=" : "<=";
+    wg__buffer_printf(out, "    %-24s %.4g, limit %s %.4g%s\n", limit->text, value, relation,
+                      report->result->bounds[i], is_missed(report, i, value) ? " (missed)" : "");
+}
+
+static void write_configuration(const struct wg_tune_report *report, const char *title,
+                                size_t configuration, const char *note, struct wg_buffer *out)
+{
+    const struct wg_tuning_space *space = report->setup->knobs.space;
+    struct wg_tune_standing standing, preset;
+    if (configuration >= space->count)
+        return;
+    wg__tune_standing(report, configuration, &standing);
+    wg__tune_standing(report, space->default_configuration, &preset);
+    wg__buffer_printf(out, "%-10s ", title);
+    wg__tune_configuration_text(out, space, configuration);
+    wg__buffer_printf(out, "%s\n", note);
+    if (standing.trials == 0)
+        return;
+    wg__buffer_printf(out, "    %-24s %.4g", report->setup->goal.objective.text,
+                      standing.objective);
+    if (configuration != space->default_configuration && preset.trials > 0)
+        wg__buffer_printf(out, ", %+.1f %% against the default",
+                          100 * (standing.objective / preset.objective - 1));
+    wg__buffer_puts(out, "\n");
+    for (size_t i = 0; i < report->setup->goal.limit_count; i++)
+        write_limit(report, i, standing.figures[i], out);
+}
+
+static void write_end(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    const struct wg_tune_result *result = report->result;
+    size_t discarded = 0, refused = 0;
+    for (size_t i = 0; i < result->count; i++) {
+        discarded += result->trials[i].told.outcome == WG_TRIAL_DISCARDED;
+        refused += result->trials[i].told.outcome == WG_TRIAL_REFUSED;
+    }
+    wg__buffer_printf(out, "%zu trials of %zu configurations in %.1f s", result->best.trials,
+                      report->setup->knobs.space->count, result->time_s);
+    if (result->best.failed_trials > 0)
+        wg__buffer_printf(out, ", %zu failed", result->best.failed_trials);
+    if (refused > 0)
+        wg__buffer_printf(out, ", %zu levels refused", refused);
+    if (discarded > 0)
+        wg__buffer_printf(out, ", %zu samples thrown away", discarded);
+    if (result->resumed > 0)
+        wg__buffer_printf(out, ", %zu from the state", result->resumed);
+    wg__buffer_printf(out, "; end: %s", wg__tune_end_key(report));
+    if (result->best.why[0] != '\0' && result->signal == 0 && !result->ended_by_time)
+        wg__buffer_printf(out, " (%s)", result->best.why);
+    wg__buffer_puts(out, "\n");
+}
+
+static void write_reasons(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    for (size_t i = 0; i < report->result->count; i++) {
+        const struct wg_tune_trial *trial = &report->result->trials[i];
+        wg__buffer_printf(out, "trial %zu: ", i + 1);
+        wg__tune_configuration_text(out, report->setup->knobs.space, trial->told.configuration);
+        wg__buffer_printf(out, "\n    why: %s (%s)\n", trial->why,
+                          wg__tuner_reason_word(trial->reason));
+        if (trial->failure[0] != '\0')
+            wg__buffer_printf(out, "    %s: %s\n", wg__trial_outcome_word(trial->told.outcome),
+                              trial->failure);
+    }
+    if (report->result->best.why[0] != '\0')
+        wg__buffer_printf(out, "end: %s\n", report->result->best.why);
+    wg__buffer_puts(out, "\n");
+}
+
+void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct wg_buffer *out)
+{
+    const struct wg_tune_result *result = report->result;
+    const size_t preset = report->setup->knobs.space->default_configuration;
+    char energy[WG_TUNE_ENERGY_TEXT_SIZE];
+    struct wg_table_column columns[WG_TUNE_COLUMNS_MAX];
+    struct wg_table table;
+    wg__tune_table(report, columns, &table);
+    wg__table_write(&table, with_color, out);
+    wg__table_fini(&table);
+    wg__buffer_puts(out, "\n");
+    if (report->setup->args->explain)
+        write_reasons(report, out);
+    write_end(report, out);
+    wg__tune_report_energy(report, energy);
+    wg__buffer_printf(out, "energy: %s\n", energy);
+    if (report->setup->args->arrivals != NULL)
+        wg__buffer_printf(out, "load: %s, simulated from measured times and powers%s\n",
+                          report->setup->args->arrivals,
+                          isfinite(result->idle_w) ? "" : "; idle power as told");
+    wg__buffer_puts(out, "\n");
+    if (result->best.configuration >= report->setup->knobs.space->count) {
+        wg__buffer_puts(out, "nothing was measured: there is nothing to return\n");
+        return;
+    }
+    if (!result->best.is_feasible && report->setup->goal.limit_count > 0)
+        wg__buffer_puts(out, "no configuration is known to meet the limits: this one most "
+                             "probably comes nearest\n");
+    write_configuration(report, "returned", result->best.configuration,
+                        result->best.is_validated ? " (validated)" : " (not validated)", out);
+    write_configuration(report, "runner-up", result->best.runner_up, "", out);
+    if (result->best.configuration != preset)
+        write_configuration(report, "default", preset, "", out);
+}
