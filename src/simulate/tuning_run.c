@@ -10,6 +10,8 @@
  */
 #include "simulate/tuning_run.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 
 /* Answers that count as no trial (refused, thrown away) end too: a tuner that asks for them without
@@ -48,6 +50,8 @@ static enum wg_code begin(struct run *run, const struct wg_tuning_setup *setup, 
         .max_trials = run->cap,
         .validate = setup->validate && !never_stops,
         .never_stops = never_stops,
+        .xi = (double)NAN,
+        .default_objective = scene->grid->costs[scene->grid->space->default_configuration],
     };
     const enum wg_code code = wg__tuning_world_init(&run->world, scene, setup->seed, err);
     return code == WG_OK ? wg__tuner_new(&run->tuner, &config, err) : code;

@@ -4,7 +4,7 @@
  * with limits, bounds, minima and switches.
  */
 #include "support/check.h"
-#include "support/tuning_stage.h"
+#include "support/tuner_stage.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * PF and EI in plain numbers.
  */
 #include "support/check.h"
-#include "support/tuning_stage.h"
+#include "support/tuner_stage.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * second tuner is told the same without being asked: it must stand where the first one stands.
  */
 #include "support/check.h"
-#include "support/tuning_stage.h"
+#include "support/tuner_stage.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * What a failure implies, each rule against its own sentence written as a loop over the space.
  */
 #include "support/check.h"
-#include "support/tuning_stage.h"
+#include "support/tuner_stage.h"
 
 #include "base/alloc.h"
 #include "optimize/tuning_bans.h"
