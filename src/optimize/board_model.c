@@ -38,6 +38,7 @@ enum {
     Z_VIRTUAL_FIXED, /* of the main part where no clock is tuned */
     Z_VIRTUAL_POWER,
     Z_VIRTUAL_IDLE,
+    Z_CROWDING,
     Z_GLOBALS
 };
 enum { Z_TILT_T, Z_TILT_E, Z_WORK, Z_FIXED, Z_POWER, Z_IDLE_SHARE, Z_PER_KNOB };
@@ -105,7 +106,9 @@ static void set_part(const struct wg_board_axes *axes, const float *z, size_t j,
     part->work = is_main     ? 1
                  : is_memory ? around(0.35, 0.9, own[Z_WORK])
                              : around(0.5, 1.2, own[Z_WORK]);
-    part->fixed = around(0.5, 1, own[Z_FIXED]);
+    part->fixed = axes->is_training ? around(wg__tuner_constants.train_fixed,
+                                             wg__tuner_constants.train_fixed_sd, own[Z_FIXED])
+                                    : around(0.5, 1, own[Z_FIXED]);
     part->power = is_main     ? around(0.6, 0.6, own[Z_POWER])
                   : is_memory ? around(0.12, 0.6, own[Z_POWER])
                               : around(0.25, 0.6, own[Z_POWER]);
@@ -129,6 +132,7 @@ void wg__board_from(const struct wg_board_axes *axes, const float *z, struct wg_
         .scaling = between(0.3, 1.05, z[Z_SCALING]),
         .comm = around(0.05, 1, z[Z_COMM]),
         .delay = around(0.5, 1, z[Z_DELAY]),
+        .roomy = around(wg__tuner_constants.crowd_at, wg__tuner_constants.crowd_sd, z[Z_CROWDING]),
         .lowest_core_t = 0.05 * wg__tuner_constants.widening * (double)z[Z_LOWEST_CORE_T],
         .lowest_core_e = 0.3 * wg__tuner_constants.widening * (double)z[Z_LOWEST_CORE_E],
     };
@@ -206,8 +210,12 @@ static void set_cores(const struct wg_board_axes *axes, const struct wg_board *b
 static void set_batch(const struct wg_board_axes *axes, const struct wg_board *board, double batch,
                       struct wg_board_effect *effect)
 {
+    const struct wg_tuning_knob *knob = &axes->space->knobs[axes->batch];
+    const double most = axes->levels[axes->first[axes->batch] + knob->count - 1].value;
+    /* Padding, caches, memory that runs short: large batches lose some of what they win. */
+    const double work = batch * (1 + batch / (most * board->roomy));
     for (size_t j = 0; j < axes->part_count; j++)
-        effect->tau[j] = (float)((board->parts[j].fixed + batch) / (board->parts[j].fixed + 1));
+        effect->tau[j] = (float)((board->parts[j].fixed + work) / (board->parts[j].fixed + 1));
     effect->log_e -= (float)log(batch);
     if (axes->is_training)
         effect->log_t -= (float)log(batch); /* per epoch */

@@ -54,7 +54,8 @@ struct wg_board {
     double base_power;                     /* P_0 */
     double steepness, demand, floor, idle; /* g, q, fmin, idle of a power limit */
     double scaling, comm;                  /* eta, comm of replicas */
-    double delay;                          /* the longest delay over the time of a request */
+    double roomy; /* the batch at which crowding doubles the work, over the largest */
+    double delay; /* the longest delay over the time of a request */
     struct wg_board_part parts[WG_BOARD_PARTS_MAX];
     double tilt_t[WG_TUNING_KNOBS_MAX], tilt_e[WG_TUNING_KNOBS_MAX];
     double lowest_core_t, lowest_core_e; /* a step at the lowest core count */

@@ -6,12 +6,17 @@
  */
 #include "optimize/board_pool.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
+/* Rows that are kept at once; the one that was asked for longest ago makes room. */
+enum { ROWS_MAX = 512 };
+
 struct row {
-    float *values;    /* log t, then log E, of all candidates; NULL: not asked for yet */
+    float *values;    /* log t, then log E, of all candidates; NULL: none */
+    size_t used;      /* when it was asked for last */
     size_t freshness; /* of the fresh candidates in it */
     bool has_fixed;
 };
@@ -24,7 +29,8 @@ struct wg_board_pool {
     uint32_t *place; /* [configurations]: candidate + 1, 0: none */
     size_t fixed_count, candidate_count, room;
     size_t freshness;
-    struct row *rows;    /* [count] */
+    struct row *rows; /* [count] */
+    size_t row_count, uses;
     float **columns;     /* [column_count]: log t, then log E, of all boards */
     uint32_t *column_of; /* their configurations */
     size_t column_count, column_room;
@@ -63,16 +69,17 @@ static void place_all(struct wg_board_pool *pool)
 
 enum wg_code wg__board_pool_new(struct wg_board_pool **out, const struct wg_board_axes *axes,
                                 size_t count, const struct wg_rng *rng, const uint32_t *fixed,
-                                size_t fixed_count, struct wg_error *err)
+                                size_t fixed_count, size_t fresh_most, struct wg_error *err)
 {
     struct wg_board_pool *pool = wg__alloc_zeroed(1, sizeof *pool);
     if (!pool)
         return wg__fail(err, WG_ENOMEM, "out of memory for a pool of boards");
     pool->axes = axes;
     pool->count = count;
-    pool->fixed_count = pool->candidate_count = pool->room = fixed_count;
+    pool->fixed_count = pool->candidate_count = fixed_count;
+    pool->room = fixed_count + fresh_most;
     pool->boards = wg__alloc_zeroed(count, sizeof *pool->boards);
-    pool->candidates = wg__alloc_zeroed(fixed_count, sizeof *pool->candidates);
+    pool->candidates = wg__alloc_zeroed(pool->room, sizeof *pool->candidates);
     pool->place = wg__alloc_zeroed(axes->space->count, sizeof *pool->place);
     pool->rows = wg__alloc_zeroed(count, sizeof *pool->rows);
     pool->table = wg__alloc(wg__board_table_size(axes));
@@ -93,29 +100,15 @@ enum wg_code wg__board_pool_new(struct wg_board_pool **out, const struct wg_boar
     return WG_OK;
 }
 
-/* Rows keep the room for as many fresh candidates as there ever were. */
-enum wg_code wg__board_pool_refresh(struct wg_board_pool *pool, const uint32_t *fresh,
-                                    size_t fresh_count, struct wg_error *err)
+void wg__board_pool_refresh(struct wg_board_pool *pool, const uint32_t *fresh, size_t fresh_count)
 {
-    const size_t need = pool->fixed_count + fresh_count;
-    if (need > pool->room) {
-        uint32_t *grown = wg__realloc_array(pool->candidates, need, sizeof *grown);
-        if (!grown)
-            return no_memory(pool, err);
-        pool->candidates = grown;
-        pool->room = need;
-        for (size_t i = 0; i < pool->count; i++) {
-            wg__free(pool->rows[i].values);
-            pool->rows[i] = (struct row){.values = NULL};
-        }
-    }
+    assert(pool->fixed_count + fresh_count <= pool->room);
     for (size_t i = pool->fixed_count; i < pool->candidate_count; i++)
         pool->place[pool->candidates[i]] = 0;
     memcpy(pool->candidates + pool->fixed_count, fresh, fresh_count * sizeof *fresh);
-    pool->candidate_count = need;
+    pool->candidate_count = pool->fixed_count + fresh_count;
     pool->freshness++;
     place_all(pool);
-    return WG_OK;
 }
 
 size_t wg__board_pool_count(const struct wg_board_pool *pool)
@@ -144,14 +137,32 @@ size_t wg__board_pool_candidate(const struct wg_board_pool *pool, size_t configu
     return (size_t)pool->place[configuration] - 1;
 }
 
+static void drop_oldest(struct wg_board_pool *pool)
+{
+    struct row *oldest = NULL;
+    for (size_t i = 0; i < pool->count; i++) {
+        struct row *row = &pool->rows[i];
+        if (row->values && (!oldest || row->used < oldest->used))
+            oldest = row;
+    }
+    assert(oldest);
+    wg__free(oldest->values);
+    *oldest = (struct row){.values = NULL};
+    pool->row_count--;
+}
+
 enum wg_code wg__board_pool_row(struct wg_board_pool *pool, size_t board,
                                 struct wg_board_curves *out, struct wg_error *err)
 {
     struct row *row = &pool->rows[board];
+    row->used = ++pool->uses;
     if (!row->values) {
+        if (pool->row_count == ROWS_MAX)
+            drop_oldest(pool);
         row->values = wg__alloc_zeroed(2 * pool->room, sizeof *row->values);
         if (!row->values)
             return no_memory(pool, err);
+        pool->row_count++;
     }
     float *log_t = row->values;
     float *log_e = row->values + pool->room;

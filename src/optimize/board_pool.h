@@ -25,16 +25,16 @@ struct wg_board_curves {
     const float *log_e;
 };
 
-/* `count` boards of the space, drawn from children of `rng`; the candidates are `fixed`. WG_ENOMEM.
- */
+/* `count` boards of the space, drawn from children of `rng`; the candidates are `fixed`, with room
+ * for `fresh_most` more. WG_ENOMEM. */
 enum wg_code wg__board_pool_new(struct wg_board_pool **out, const struct wg_board_axes *axes,
                                 size_t count, const struct wg_rng *rng, const uint32_t *fixed,
-                                size_t fixed_count, struct wg_error *err);
+                                size_t fixed_count, size_t fresh_most, struct wg_error *err);
 void wg__board_pool_free(struct wg_board_pool *pool);
 
-/* Adds candidates behind the fixed ones, in place of those of the last call. WG_ENOMEM. */
-enum wg_code wg__board_pool_refresh(struct wg_board_pool *pool, const uint32_t *fresh,
-                                    size_t fresh_count, struct wg_error *err);
+/* Adds candidates behind the fixed ones, in place of those of the last call: at most the number
+ * that room was made for. */
+void wg__board_pool_refresh(struct wg_board_pool *pool, const uint32_t *fresh, size_t fresh_count);
 
 size_t wg__board_pool_count(const struct wg_board_pool *pool); /* of boards */
 const struct wg_board_axes *wg__board_pool_axes(const struct wg_board_pool *pool);
@@ -43,7 +43,7 @@ size_t wg__board_pool_freshness(const struct wg_board_pool *pool); /* grows with
 /* Which candidate a configuration is; SIZE_MAX: none. */
 size_t wg__board_pool_candidate(const struct wg_board_pool *pool, size_t configuration);
 
-/* One board at all candidates. WG_ENOMEM. */
+/* One board at all candidates; valid until the next call. WG_ENOMEM. */
 enum wg_code wg__board_pool_row(struct wg_board_pool *pool, size_t board,
                                 struct wg_board_curves *out, struct wg_error *err);
 

@@ -34,7 +34,8 @@ struct wg_board_settings wg__board_settings_default(void)
     return (struct wg_board_settings){.boards = (size_t)c->boards,
                                       .kept = (size_t)c->kept,
                                       .effective = c->effective,
-                                      .rho_sd = c->rho_sd};
+                                      .rho_sd = c->rho_sd,
+                                      .rho_knobs = (size_t)c->rho_knobs};
 }
 
 enum wg_code wg__board_posterior_new(struct wg_board_posterior **out, struct wg_board_pool *pool,
@@ -341,7 +342,8 @@ static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *
     size_t most = 0;
     for (size_t c = 0; c < count; c++)
         most = channels[c].count > most ? channels[c].count : most;
-    if (most < RHO_LEAST_ROWS || !(posterior->settings.rho_sd > 0))
+    const size_t knobs = wg__board_pool_axes(posterior->pool)->moving;
+    if (most < RHO_LEAST_ROWS || knobs > posterior->settings.rho_knobs)
         return;
     double best = -INFINITY;
     double chosen[WG_BOARD_CHANNELS_MAX];

@@ -45,7 +45,8 @@ struct wg_board_settings {
     size_t boards;    /* of the pool */
     size_t kept;      /* at most so many carry the posterior */
     double effective; /* least effective sample size of the weights */
-    double rho_sd;    /* prior of log rho, the size of the residual; 0: fixed at 1 */
+    double rho_sd;    /* prior of log rho, the size of the residual */
+    size_t rho_knobs; /* it is fitted with so many knobs at most, else 1 */
 };
 
 /* Those of the policy. */

@@ -12,7 +12,7 @@
  *            no word of the default yet .................... MEASURE it
  *            the policy: go on ............................. MEASURE its next
  *                        stop, or nothing left ............. closing
- *     closing (never left): what would be returned was seen once, and may be over a limit, and
+ *     closing (never left): what would be returned may be over a limit, was not confirmed, and
  *            fewer than three confirmations were made ...... MEASURE it once more
  *            else .......................................... DONE, converged or exhausted
  *
@@ -57,6 +57,7 @@ struct wg_tuner {
     struct told *log; /* all that counts */
     size_t log_count, log_capacity;
     size_t tells, failed, validations;
+    size_t validated; /* the last one that was measured to be confirmed; space->count: none */
 
     struct wg_tuning_bans bans;
     uint8_t *measured; /* [space->count], as discards */
@@ -124,7 +125,7 @@ static enum wg_code adopt(struct wg_tuner *tuner, const struct wg_tuner_config *
         tuner->config.noise = noise_default;
     if (config->max_trials == 0)
         tuner->config.max_trials = count < TRIALS_DEFAULT ? count : TRIALS_DEFAULT;
-    tuner->present = tuner->again = count;
+    tuner->present = tuner->again = tuner->validated = count;
     wg__rng_init(&tuner->root, config->seed);
     for (size_t i = 0; i < config->goal.limit_count; i++) {
         tuner->names[i] = wg__strdup(config->goal.limits[i].name);
@@ -222,14 +223,16 @@ static bool is_confirmed(struct wg_tuner *tuner)
     return tuner->measured[returned] >= 2 || (tuner->ops->validates && is_certain(tuner, returned));
 }
 
-/* Whether what would be returned now should be measured once more. */
+/* Whether what would be returned now should be measured once more. That it was measured twice
+ * during the search is no confirmation: it may be returned because both were lucky. */
 static bool wants_validation(struct wg_tuner *tuner)
 {
     const struct wg_tuner_config *config = &tuner->config;
 
     return config->validate && !config->never_stops && tuner->ops->validates &&
            tuner->validations < VALIDATIONS_MAX && tuner->choice.is_feasible &&
-           tuner->choice.returned < config->space->count && !is_confirmed(tuner);
+           tuner->choice.returned < config->space->count &&
+           tuner->choice.returned != tuner->validated && !is_certain(tuner, tuner->choice.returned);
 }
 
 __attribute__((format(printf, 4, 5))) static void ask_for(struct wg_tuner *tuner,
@@ -274,7 +277,7 @@ static void close_up(struct wg_tuner *tuner)
         return;
     }
     ask_for(tuner, tuner->choice.returned, WG_TUNER_VALIDATE,
-            "it would be returned, and was measured once: confirmation %zu of at most %d",
+            "it would be returned, and may be over a limit: confirmation %zu of at most %d",
             tuner->validations + 1, VALIDATIONS_MAX);
 }
 
@@ -389,7 +392,10 @@ static void count_trial(struct wg_tuner *tuner, size_t configuration, enum wg_tr
         tuner->question.kind == WG_TUNER_MEASURE && tuner->question.configuration == configuration;
 
     tuner->log[tuner->log_count++] = (struct told){configuration, outcome};
-    tuner->validations += was_asked && tuner->question.reason == WG_TUNER_VALIDATE;
+    if (was_asked && tuner->question.reason == WG_TUNER_VALIDATE) {
+        tuner->validations++;
+        tuner->validated = configuration;
+    }
 }
 
 static void take_figures(struct wg_tuner *tuner, const struct wg_trial *trial)

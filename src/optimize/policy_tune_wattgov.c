@@ -25,10 +25,11 @@
 
 #include "base/alloc.h"
 #include "optimize/board_posterior.h"
+#include "optimize/tune_candidates.h"
 #include "optimize/tuner_constants.h"
 #include "optimize/tuning_policy.h"
 
-enum { STREAM_BOARDS = 0xb0a2d, STREAM_CANDIDATES = 0xca2d, WHOLE_MAX = 6000, FIXED_PART = 3000 };
+enum { STREAM_BOARDS = 1, STREAM_CANDIDATES = 2 };
 
 /* Relative noise of a bound. */
 static const double cut_noise = 0.1;
@@ -39,6 +40,10 @@ struct state {
     struct wg_board_posterior *posterior;
     struct wg_board_row *rows; /* [channels][room] */
     size_t row_room;
+    uint32_t *fixed, *fresh; /* candidates; `fresh` and `is_known` of a large space only */
+    size_t fixed_count;
+    bool *is_known;
+    size_t centre; /* the last best, whose neighbours are looked at */
     size_t reference;
     size_t channel_count;
     double origin[WG_BOARD_CHANNELS_MAX]; /* figures of the reference */
@@ -55,6 +60,9 @@ static void destroy(void *opaque)
     wg__board_pool_free(state->pool);
     wg__board_axes_fini(&state->axes);
     wg__free(state->rows);
+    wg__free(state->fixed);
+    wg__free(state->fresh);
+    wg__free(state->is_known);
     wg__free(state);
 }
 
@@ -63,17 +71,21 @@ static enum wg_code set_up(struct state *state, const struct wg_tuning_view *vie
 {
     const struct wg_tuning_space *space = view->space;
     const struct wg_board_settings settings = wg__board_settings_default();
+    const size_t fresh_most = wg__tune_is_whole(space) ? 0 : WG_TUNE_FRESH;
     state->reference = space->count;
-    uint32_t *fixed = wg__alloc_zeroed(space->count, sizeof *fixed);
-    enum wg_code code = fixed ? wg__board_axes_init(&state->axes, space, err)
-                              : wg__fail(err, WG_ENOMEM, "out of memory");
-    for (size_t x = 0; fixed && x < space->count; x++)
-        fixed[x] = (uint32_t)x;
+    state->centre = space->default_configuration;
+    state->fixed = wg__alloc_zeroed(WG_TUNE_WHOLE, sizeof *state->fixed);
+    state->fresh = wg__alloc_zeroed(fresh_most, sizeof *state->fresh);
+    state->is_known = wg__alloc_zeroed(space->count, sizeof *state->is_known);
+    if (!state->fixed || !state->fresh || !state->is_known)
+        return wg__fail(err, WG_ENOMEM, "out of memory for %zu configurations", space->count);
+    struct wg_rng chance = wg__rng_split(view->rng, STREAM_CANDIDATES);
+    state->fixed_count = wg__tune_fixed_part(space, &chance, state->fixed);
+    enum wg_code code = wg__board_axes_init(&state->axes, space, err);
     const struct wg_rng rng = wg__rng_split(view->rng, STREAM_BOARDS);
     if (code == WG_OK)
-        code = wg__board_pool_new(&state->pool, &state->axes, settings.boards, &rng, fixed,
-                                  space->count, err);
-    wg__free(fixed);
+        code = wg__board_pool_new(&state->pool, &state->axes, settings.boards, &rng, state->fixed,
+                                  state->fixed_count, fresh_most, err);
     if (code == WG_OK)
         code = wg__board_posterior_new(&state->posterior, state->pool, &settings, err);
     return code;
@@ -227,6 +239,43 @@ static double log_feasible(const struct state *state, const struct wg_tuning_goa
     return sum;
 }
 
+/* Probability, as a logarithm, that one more trial of a tried candidate shows it to meet all limits
+ * surely enough. The trial leaves a deviation `after` and moves the mean by what it takes away. */
+static double log_certified(const struct state *state, const struct wg_tuning_view *view,
+                            const struct picture *picture, size_t x)
+{
+    const double noise = fmax(view->noise, 1e-4);
+    double sum = 0;
+    for (size_t c = 1; c < state->channel_count; c++) {
+        const double sd = (double)picture->sd[c][x];
+        const double after = sd * noise / hypot(sd, noise);
+        const double moves = sqrt(fmax(sd * sd - after * after, 1e-16));
+        const double slack = margin(state, view->goal, picture, c, x) * sd;
+        sum += wg__log_normal_cdf((slack - wg__tuner_constants.certainty * after) / moves);
+    }
+    return sum;
+}
+
+/* Of a large space: what was tried and what lies near the last best become candidates. */
+static void refresh(struct state *state, const struct wg_tuning_view *view)
+{
+    if (wg__tune_is_whole(view->space))
+        return;
+    memset(state->is_known, 0, view->space->count * sizeof *state->is_known);
+    for (size_t i = 0; i < state->fixed_count; i++)
+        state->is_known[state->fixed[i]] = true;
+    size_t count = 0;
+    for (size_t i = 0; i < view->trial_count && count < WG_TUNE_FRESH; i++) {
+        const size_t x = view->trials[i].configuration;
+        if (state->is_known[x])
+            continue;
+        state->is_known[x] = true;
+        state->fresh[count++] = (uint32_t)x;
+    }
+    count = wg__tune_neighbours(view->space, state->centre, state->is_known, state->fresh, count);
+    wg__board_pool_refresh(state->pool, state->fresh, count);
+}
+
 static enum wg_code believe(struct state *state, const struct wg_tuning_view *view,
                             struct wg_error *err)
 {
@@ -251,6 +300,7 @@ static enum wg_code believe(struct state *state, const struct wg_tuning_view *vi
     bool has_cuts = false;
     for (size_t i = 0; i < view->trial_count; i++)
         has_cuts |= view->trials[i].outcome == WG_TRIAL_CUT;
+    refresh(state, view);
     struct wg_board_channel channels[WG_BOARD_CHANNELS_MAX];
     fill_channels(state, view, false, channels);
     enum wg_code code = wg__board_posterior_update(state->posterior, state->reference, channels,
@@ -331,12 +381,10 @@ static bool score_of(const struct state *state, const struct wg_tuning_view *vie
     const struct wg_tuner_constants *constants = &wg__tuner_constants;
     if (picture->incumbent == SIZE_MAX || x == picture->incumbent ||
         view->measured[configuration] == 0 || view->trial_count <= picture->dimension ||
-        view->measured[configuration] >= (size_t)constants->again_most ||
-        gain <= constants->again_gain ||
+        view->measured[configuration] >= (size_t)constants->again_most || gain <= 0 ||
         least_margin(state, view->goal, picture, x) >= constants->certainty)
         return false;
-    const double score =
-        log(gain) + log_feasible(state, view->goal, picture, x) + log(constants->again_weight);
+    const double score = log(gain) + log_certified(state, view, picture, x);
     *out = (struct score){score, score, true};
     return true;
 }
@@ -438,6 +486,15 @@ static size_t configuration_of(const struct wg_tuning_view *view, const struct p
     return x == SIZE_MAX ? view->space->count : picture->candidates[x];
 }
 
+/* Where much is hidden, or a mistake lasts for many epochs, it looks longer. */
+static double stop_share(const struct state *state, const struct wg_tuning_view *view)
+{
+    if (view->stop_share > 0)
+        return view->stop_share;
+    return state->axes.moving >= 3 || state->axes.is_training ? wg__tuner_constants.stop_share_wide
+                                                              : wg__tuner_constants.stop_share;
+}
+
 static enum wg_code decide(void *opaque, const struct wg_tuning_view *view,
                            struct wg_tuning_choice *out, struct wg_error *err)
 {
@@ -452,7 +509,7 @@ static enum wg_code decide(void *opaque, const struct wg_tuning_view *view,
         return code;
     struct picture picture;
     look(state, view, &picture);
-    const double tau = view->stop_share > 0 ? view->stop_share : wg__tuner_constants.stop_share;
+    const double tau = stop_share(state, view);
     const struct best best = find_best(state, view, &picture);
     *out =
         (struct wg_tuning_choice){.next = configuration_of(view, &picture, best.next),
@@ -460,6 +517,7 @@ static enum wg_code decide(void *opaque, const struct wg_tuning_view *view,
                                   .returned = configuration_of(view, &picture, picture.returned),
                                   .is_feasible = picture.incumbent != SIZE_MAX,
                                   .runner_up = configuration_of(view, &picture, picture.runner_up)};
+    state->centre = out->returned < view->space->count ? out->returned : state->reference;
     if (best.next != SIZE_MAX)
         explain(state, view, &picture, &best, out);
     out->should_stop = out->is_feasible &&

@@ -14,10 +14,14 @@
 /* X(name, value, meaning). */
 #define WG_TUNER_CONSTANTS(X)                                                                      \
     /* Boards (board_axes.c, board_model.c, board_posterior.c). */                                 \
-    X(boards, 1024, "random boards in the pool")                                                   \
+    X(boards, 2048, "random boards in the pool")                                                   \
     X(kept, 128, "of these carry the posterior, at most")                                          \
     X(effective, 80, "least effective sample size of their weights")                               \
     X(widening, 1.3, "all constants of a board are spread by this")                                \
+    X(crowd_at, 5, "batches over the largest at which crowding doubles the work,")                 \
+    X(crowd_sd, 1.2, "and its spread")                                                             \
+    X(train_fixed, 0.15, "fixed work of a training step, in default batches,")                     \
+    X(train_fixed_sd, 1.5, "and its spread")                                                       \
     X(tilt_t, 0.06, "a knob bends time by this power of itself,")                                  \
     X(tilt_e, 0.35, "and energy by this")                                                          \
                                                                                                    \
@@ -31,15 +35,15 @@
     X(pair_e, 0.04, "")                                                                            \
     X(local_e, 0.06, "")                                                                           \
     X(shared_noise, 0.03, "what all figures share: the noise of the first")                        \
-    X(rho_sd, 0.5, "prior of the logarithm of the residual's size")                                \
+    X(rho_sd, 0.5, "prior of the logarithm of the residual's size,")                               \
+    X(rho_knobs, 2, "which is fitted with so many knobs at most: more need more trials")           \
                                                                                                    \
     /* The choice (policy_tune_wattgov.c). */                                                      \
-    X(certainty, 1.3, "kappa: a limit is met when it is met so many sd away")                      \
+    X(certainty, 1.15, "kappa: a limit is met when it is met so many sd away")                     \
     X(early_weight, 0.3, "of feasibility in the first trials, one a knob")                         \
-    X(again_gain, 0.01, "a trial is repeated only for so much,")                                   \
-    X(again_weight, 0.3, "and weighs so much")                                                     \
-    X(again_most, 3, "trials of one configuration, validation apart")                              \
-    X(stop_share, 0.003, "tau: stop below this expected relative saving")                          \
+    X(again_most, 6, "trials of one configuration, validation apart")                              \
+    X(stop_share, 0.003, "tau: stop below this expected relative saving,")                         \
+    X(stop_share_wide, 0.002, "and this with three knobs or more, or a training batch")            \
     X(stop_least, 3, "trials before it may stop")
 
 struct wg_tuner_constants {
