@@ -180,18 +180,21 @@ static void on_done(void *context, const struct wg_http_answer *answer)
         fail_ours(generator, wg__fail(&generator->err, WG_ENOMEM, "an answer: out of memory"));
         return;
     }
-    if (answer->end != WG_HTTP_TIMED_OUT && answer->end != WG_HTTP_REFUSED)
-        generator->progress_ns = answer->ended_ns;
     generator->seen++;
-    if (answer->end != WG_HTTP_ANSWERED) {
-        take_bad(generator, answer->end, false, answer->why, answer->ended_ns);
-        return;
-    }
-    const enum wg_load_verdict verdict = target->ops->judge(target, attempt, answer, why);
+    enum wg_http_end end = answer->end;
+    enum wg_load_verdict verdict = WG_LOAD_BAD;
+    if (end == WG_HTTP_ANSWERED)
+        verdict = target->ops->judge(target, attempt, answer, why);
+    else
+        (void)snprintf(why, sizeof why, "%s", answer->why);
+    if (verdict == WG_LOAD_LATE)
+        end = WG_HTTP_TIMED_OUT;
+    if (end != WG_HTTP_TIMED_OUT && end != WG_HTTP_REFUSED)
+        generator->progress_ns = answer->ended_ns;
     if (verdict == WG_LOAD_GOOD)
         take_good(generator, attempt, answer->ended_ns);
     else
-        take_bad(generator, answer->end, verdict == WG_LOAD_OUT_OF_MEMORY, why, answer->ended_ns);
+        take_bad(generator, end, verdict == WG_LOAD_OUT_OF_MEMORY, why, answer->ended_ns);
 }
 
 static void on_data(void *context, const char *bytes, size_t length)
@@ -466,7 +469,10 @@ static void conclude(struct wg_load_generator *generator)
     if (result->answered == 0 && result->errors == 0 && result->latency.count == 0)
         die(generator, WG_WORKLOAD_HUNG, "not one answer within the window");
     else if (result->errors > 0 && result->errors >= result->answered)
-        die(generator, WG_WORKLOAD_CRASHED, generator->last_why);
+        die(generator,
+            result->answered == 0 && generator->all_timed_out ? WG_WORKLOAD_HUNG
+                                                              : WG_WORKLOAD_CRASHED,
+            generator->last_why);
     else if (is_hopeless(generator, wg__clock_ns()) && result->unanswered > 0)
         die(generator, WG_WORKLOAD_CUT, "requests of the window were still waiting behind it");
 }

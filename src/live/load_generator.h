@@ -41,7 +41,12 @@ struct wg_load_attempt {
     struct wg_load_generator *generator;
 };
 
-enum wg_load_verdict { WG_LOAD_GOOD, WG_LOAD_BAD, WG_LOAD_OUT_OF_MEMORY };
+enum wg_load_verdict {
+    WG_LOAD_GOOD,
+    WG_LOAD_BAD,
+    WG_LOAD_LATE, /* the server, or its library, gave up at the deadline that we told */
+    WG_LOAD_OUT_OF_MEMORY
+};
 
 /* What is asked of the server. */
 struct wg_load_target {

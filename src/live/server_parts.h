@@ -67,6 +67,7 @@ struct wg_workload_server {
     size_t max_batch; /* of the model; 0: it does not batch, or does not say */
     bool has_statistics;
     struct wg_kserve_statistics seen; /* at the last look */
+    bool has_switched; /* it was loaded or started by the present set */
     double switch_s;
 };
 

@@ -119,11 +119,16 @@ static enum wg_code start(struct wg_workload_server *server, struct wg_error *er
 {
     wg__server_process_stop(&server->process, STOP_S);
     forget_config(server);
+    server->has_switched = true;
     server->is_line_known = false;
     server->line.length = 0;
     wg__buffer_append(&server->line, server->setting.data, server->setting.length);
     if (server->line.failed)
         return no_memory(err);
+    struct wg_error ignored;
+    if (ask_ready(server, &ignored) == WG_OK) /* or we would measure that one */
+        return wg__fail(err, WG_EINVAL, "%s: another server answers there before ours is started",
+                        server->opts.url);
     enum wg_code code = wg__server_process_start(&server->process, server->line.data, err);
     if (code == WG_OK)
         code = wait_ready(server, err);
@@ -200,6 +205,7 @@ static enum wg_code apply(struct wg_workload_server *server, char *config, struc
         server->config = config;
     }
     forget_config(server);
+    server->has_switched = true;
     const enum wg_code code = load(server, server->config, err);
     server->is_config_known = code == WG_OK;
     return code;
@@ -329,10 +335,9 @@ enum wg_code wg__server_set(struct wg_workload *workload,
     struct wg_workload_server *server = wg__server_of(workload);
     struct wg_error own = {.code = WG_OK};
     const uint64_t begin_ns = wg__clock_ns();
-    const bool was_made = server->is_made;
+    server->has_switched = false;
     enum wg_code code = bring(server, settings, count, &own);
-    server->switch_s =
-        !was_made || !server->is_made ? (double)(wg__clock_ns() - begin_ns) * 1e-9 : 0;
+    server->switch_s = server->has_switched ? (double)(wg__clock_ns() - begin_ns) * 1e-9 : 0;
     if (code != WG_OK)
         forget_config(server);
     code = wg__server_outcome(code, &own, outcome, why);

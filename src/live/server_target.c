@@ -313,7 +313,8 @@ static enum wg_load_verdict judge_grpc(struct wg_load_target *load, struct wg_lo
         char line[WG_WORKLOAD_WHY_SIZE];
         (void)snprintf(line, sizeof line, "%s: %.150s", wg__grpc_status_word(answer->grpc_status),
                        answer->why);
-        return bad(why, line);
+        const enum wg_load_verdict verdict = bad(why, line);
+        return answer->grpc_status == WG_GRPC_DEADLINE_EXCEEDED ? WG_LOAD_LATE : verdict;
     }
     const char *wrong = wg__kserve_check_grpc(answer->body, answer->length);
     return wrong == NULL ? WG_LOAD_GOOD : bad(why, wrong);

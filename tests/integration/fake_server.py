@@ -13,15 +13,9 @@ POST /fake/mode {"mode": "error" | "hang" | "close" | "garbage" | "oom" | "cut",
 import argparse
 import asyncio
 import json
-import queue
 import random
-import struct
-import sys
 import threading
 import time
-
-SEEN = {"count": 0, "ns": 0}
-
 
 class Model:
     """The one model, its configuration, its queue, its counts."""
@@ -140,7 +134,7 @@ class Http:
         try:
             while await self.one(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, ValueError):  # no HTTP
             pass
         finally:
             writer.close()
@@ -179,8 +173,7 @@ class Http:
             return self.reply(writer, 200, {})
         if path == "/fake/restart":
             model.load(None)
-            if not self.model.options.keeps_model:
-                model.is_loaded = False
+            model.is_loaded = not json.loads(body).get("unloaded", False)
             return self.reply(writer, 200, {})
         if path in ("/v2/health/ready", "/health"):
             return self.reply(writer, 200, b"")
@@ -415,12 +408,7 @@ async def main():
     parser.add_argument("--batch-row-ms", type=float, default=0)
     parser.add_argument("--memory-rows", type=int, default=64)
     parser.add_argument("--unloaded", action="store_true")
-    parser.add_argument("--keeps-model", action="store_true")
-    parser.add_argument("--fail-at-start", default="")
     options = parser.parse_args()
-    if options.fail_at_start:
-        print(options.fail_at_start, file=sys.stderr)
-        sys.exit(3)
     model = Model(options)
     grpc_port = None
     if options.grpc >= 0:
