@@ -41,11 +41,6 @@ enum {
 };
 static const double noise_default = 0.02;
 
-struct told {
-    size_t configuration;
-    enum wg_trial_outcome outcome;
-};
-
 struct wg_tuner {
     struct wg_tuner_config config; /* defaults filled in; names of limits are own copies */
     char *names[WG_TUNING_LIMITS_MAX];
@@ -54,8 +49,8 @@ struct wg_tuner {
 
     struct wg_trial *trials; /* MEASURED and CUT */
     size_t trial_count, trial_capacity;
-    struct told *log; /* all that counts */
-    size_t log_count, log_capacity;
+    struct wg_trial *failures; /* CRASHED, HUNG, OUT_OF_MEMORY: `failed` of them */
+    size_t failure_capacity;
     size_t tells, failed, validations;
     size_t validated; /* the last one that was measured to be confirmed; space->count: none */
 
@@ -87,10 +82,16 @@ static const struct wg_tuning_policy_ops *policy_of(enum wg_tuner_policy policy)
     return policies[policy];
 }
 
+/* The trials that count. */
+static size_t told_of(const struct wg_tuner *tuner)
+{
+    return tuner->trial_count + tuner->failed;
+}
+
 static struct wg_tuning_view view_of(struct wg_tuner *tuner)
 {
     const struct wg_tuner_config *config = &tuner->config;
-    const double used = (double)tuner->log_count / (double)config->max_trials;
+    const double used = (double)told_of(tuner) / (double)config->max_trials;
 
     return (struct wg_tuning_view){
         .space = config->space,
@@ -99,7 +100,9 @@ static struct wg_tuning_view view_of(struct wg_tuner *tuner)
         .stop_share = config->stop_share,
         .trials = tuner->trials,
         .trial_count = tuner->trial_count,
-        .told = tuner->log_count,
+        .failures = tuner->failures,
+        .failure_count = tuner->failed,
+        .told = told_of(tuner),
         .is_banned = tuner->ops->prunes ? tuner->bans.is_out : tuner->bans.is_banned,
         .is_tried = tuner->is_tried,
         .measured = tuner->measured,
@@ -178,7 +181,7 @@ void wg__tuner_free(struct wg_tuner *tuner)
     wg__free(tuner->discards);
     wg__free(tuner->is_tried);
     wg__free(tuner->trials);
-    wg__free(tuner->log);
+    wg__free(tuner->failures);
     wg__free(tuner);
 }
 
@@ -309,7 +312,7 @@ static void follow_policy(struct wg_tuner *tuner)
 {
     const struct wg_tuner_config *config = &tuner->config;
     const struct wg_tuning_choice *choice = &tuner->choice;
-    const bool is_last = tuner->log_count + 1 == config->max_trials;
+    const bool is_last = told_of(tuner) + 1 == config->max_trials;
 
     if (tuner->closing != WG_TUNER_RUNNING)
         close_up(tuner);
@@ -337,7 +340,7 @@ static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
     if (code != WG_OK)
         return code;
     tuner->has_plan = true;
-    if (tuner->log_count >= config->max_trials)
+    if (told_of(tuner) >= config->max_trials)
         end_with(tuner, tuner->closing != WG_TUNER_RUNNING ? tuner->closing : WG_TUNER_BUDGET);
     else if (tuner->again < count && !tuner->bans.is_banned[tuner->again])
         ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
@@ -362,36 +365,33 @@ enum wg_code wg__tuner_ask(struct wg_tuner *tuner, struct wg_tuner_question *out
 
 /* -- Telling ---------------------------------------------------------------------------------- */
 
+static bool reserve_trials(struct wg_trial **trials, size_t count, size_t *capacity)
+{
+    if (count < *capacity)
+        return true;
+    const size_t wanted = 2 * *capacity + 32;
+    struct wg_trial *grown = wg__realloc_array(*trials, wanted, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    *trials = grown;
+    *capacity = wanted;
+    return true;
+}
+
 /* Room for one more of each, before anything changes. */
 static enum wg_code reserve(struct wg_tuner *tuner, struct wg_error *err)
 {
-    if (tuner->trial_count == tuner->trial_capacity) {
-        const size_t wanted = 2 * tuner->trial_capacity + 32;
-        struct wg_trial *grown = wg__realloc_array(tuner->trials, wanted, sizeof *grown);
-
-        if (grown == NULL)
-            return wg__fail(err, WG_ENOMEM, "out of memory for the trials");
-        tuner->trials = grown;
-        tuner->trial_capacity = wanted;
-    }
-    if (tuner->log_count == tuner->log_capacity) {
-        const size_t wanted = 2 * tuner->log_capacity + 32;
-        struct told *grown = wg__realloc_array(tuner->log, wanted, sizeof *grown);
-
-        if (grown == NULL)
-            return wg__fail(err, WG_ENOMEM, "out of memory for the trials");
-        tuner->log = grown;
-        tuner->log_capacity = wanted;
-    }
-    return WG_OK;
+    if (reserve_trials(&tuner->trials, tuner->trial_count, &tuner->trial_capacity) &&
+        reserve_trials(&tuner->failures, tuner->failed, &tuner->failure_capacity))
+        return WG_OK;
+    return wg__fail(err, WG_ENOMEM, "out of memory for the trials");
 }
 
-static void count_trial(struct wg_tuner *tuner, size_t configuration, enum wg_trial_outcome outcome)
+static void count_validation(struct wg_tuner *tuner, size_t configuration)
 {
     const bool was_asked =
         tuner->question.kind == WG_TUNER_MEASURE && tuner->question.configuration == configuration;
 
-    tuner->log[tuner->log_count++] = (struct told){configuration, outcome};
     if (was_asked && tuner->question.reason == WG_TUNER_VALIDATE) {
         tuner->validations++;
         tuner->validated = configuration;
@@ -402,7 +402,7 @@ static void take_figures(struct wg_tuner *tuner, const struct wg_trial *trial)
 {
     const size_t c = trial->configuration;
 
-    count_trial(tuner, c, trial->outcome);
+    count_validation(tuner, c);
     tuner->trials[tuner->trial_count++] = *trial;
     tuner->is_tried[c] = true;
     tuner->present = c;
@@ -412,24 +412,36 @@ static void take_figures(struct wg_tuner *tuner, const struct wg_trial *trial)
                                tuner->measured);
 }
 
-static void take_crash(struct wg_tuner *tuner, size_t configuration, enum wg_trial_outcome outcome)
+/* Whether the group crashed twice, and more often than it worked. */
+static bool is_group_broken(const struct wg_tuner *tuner, size_t configuration)
 {
+    const struct wg_tuning_space *space = tuner->config.space;
     size_t crashed = 0, worked = 0;
 
-    count_trial(tuner, configuration, outcome);
-    tuner->failed++;
-    tuner->present = tuner->config.space->count; /* it starts anew with who knows what */
-    wg__tuning_ban(&tuner->bans, configuration);
-    for (size_t i = 0; i < tuner->log_count; i++) {
-        const struct told *told = &tuner->log[i];
+    for (size_t i = 0; i < tuner->failed; i++)
+        crashed += tuner->failures[i].outcome != WG_TRIAL_OUT_OF_MEMORY &&
+                   wg__tuning_same_group(space, tuner->failures[i].configuration, configuration);
+    for (size_t i = 0; i < tuner->trial_count; i++)
+        worked += wg__tuning_same_group(space, tuner->trials[i].configuration, configuration);
+    return crashed >= 2 && crashed > worked;
+}
 
-        if (!wg__tuning_same_group(tuner->config.space, told->configuration, configuration))
-            continue;
-        crashed += told->outcome == WG_TRIAL_CRASHED || told->outcome == WG_TRIAL_HUNG;
-        worked += told->outcome == WG_TRIAL_MEASURED || told->outcome == WG_TRIAL_CUT;
+static void take_failure(struct wg_tuner *tuner, const struct wg_trial *trial,
+                         enum wg_trial_outcome outcome)
+{
+    const size_t c = trial->configuration;
+
+    count_validation(tuner, c);
+    tuner->failures[tuner->failed] = *trial;
+    tuner->failures[tuner->failed++].outcome = outcome;
+    tuner->present = tuner->config.space->count; /* it starts anew with who knows what */
+    if (outcome == WG_TRIAL_OUT_OF_MEMORY) {
+        wg__tuning_ban_memory(&tuner->bans, c, tuner->measured);
+        return;
     }
-    if (crashed >= 2 && crashed > worked)
-        wg__tuning_ban_group(&tuner->bans, configuration, tuner->measured);
+    wg__tuning_ban(&tuner->bans, c);
+    if (is_group_broken(tuner, c))
+        wg__tuning_ban_group(&tuner->bans, c, tuner->measured);
 }
 
 static void take(struct wg_tuner *tuner, const struct wg_trial *trial)
@@ -444,13 +456,8 @@ static void take(struct wg_tuner *tuner, const struct wg_trial *trial)
         break;
     case WG_TRIAL_CRASHED:
     case WG_TRIAL_HUNG:
-        take_crash(tuner, c, trial->outcome);
-        break;
     case WG_TRIAL_OUT_OF_MEMORY:
-        count_trial(tuner, c, trial->outcome);
-        tuner->failed++;
-        tuner->present = tuner->config.space->count;
-        wg__tuning_ban_memory(&tuner->bans, c, tuner->measured);
+        take_failure(tuner, trial, trial->outcome);
         break;
     case WG_TRIAL_REFUSED:
         wg__tuning_ban_level(&tuner->bans, trial->refused_knob,
@@ -458,7 +465,7 @@ static void take(struct wg_tuner *tuner, const struct wg_trial *trial)
         break;
     case WG_TRIAL_DISCARDED:
         if (tuner->discards[c] == DISCARDS_MAX) {
-            take_crash(tuner, c, WG_TRIAL_CRASHED);
+            take_failure(tuner, trial, WG_TRIAL_CRASHED);
         } else {
             tuner->discards[c]++;
             tuner->again = c;
@@ -503,7 +510,7 @@ enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *ou
         .configuration = choice->returned,
         .is_feasible = choice->returned < count && choice->is_feasible,
         .runner_up = choice->runner_up,
-        .trials = tuner->log_count,
+        .trials = told_of(tuner),
         .failed_trials = tuner->failed,
         .expected_saving = choice->expected_saving,
     };

@@ -7,7 +7,8 @@
  * A Matern-5/2 with a length per axis, plus a constant; hyper-parameters by their largest posterior
  * (priors below; NLopt's Nelder-Mead, from the last optimum). The incumbent is the least posterior
  * mean among what was tried and is within the limits by half a standard deviation; the score is
- * log EI + log PF, and log PF alone while there is no incumbent. It stops when the largest expected
+ * log EI + log PF, and log PF alone while there is no incumbent; where trials failed, plus the
+ * logarithm of the chance that one there works. It stops when the largest expected
  * relative saving, PF EI, is below 0.3 %.
  *
  * The priors were chosen on the grids of docs/results/tuning.md, as those of the policy it is
@@ -243,7 +244,8 @@ static void weigh_open(const struct cbo *cbo, const struct wg_tuning_view *view,
                        struct look *look)
 {
     const size_t c = block->configurations[at];
-    double score = wg__tuning_log_feasible(&cbo->surrogate, block, at);
+    double score =
+        wg__tuning_log_feasible(&cbo->surrogate, block, at) + wg__tuning_log_survival(view, c);
 
     if (!isnan(incumbent)) {
         const double sd = block->sd[0][at];

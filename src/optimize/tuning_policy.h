@@ -22,6 +22,8 @@ struct wg_tuning_view {
     double stop_share;             /* 0: the policy's own */
     const struct wg_trial *trials; /* MEASURED and CUT ones, in the order told */
     size_t trial_count;
+    const struct wg_trial *failures; /* CRASHED, HUNG and OUT_OF_MEMORY ones, in the order told */
+    size_t failure_count;
     size_t told;             /* trials that count, failed ones too */
     const bool *is_banned;   /* [space->count]: banned, or (`prunes`) ruled out */
     const bool *is_tried;    /* [space->count]: MEASURED or CUT at least once */
@@ -76,6 +78,10 @@ double wg__log_expected_improvement(double u);
  * how much longer than trial_s the trial takes, times budget_left. Thus a group that is expensive
  * to enter waits until the present one has nothing left of comparable worth. */
 double wg__tuning_switch_penalty(const struct wg_tuning_view *view, size_t configuration);
+
+/* The logarithm of the chance that a trial there works at all: 0 while nothing has failed, and
+ * less near configurations that did, unless others near it worked (tuning_survival.c). */
+double wg__tuning_log_survival(const struct wg_tuning_view *view, size_t configuration);
 
 /* What the raw figures say, for policies that return the best one seen: `returned`, `is_feasible`
  * and `runner_up` of the choice. Feasible: all figures within their limits; the least objective of
