@@ -116,7 +116,7 @@ static enum wg_code append_map(struct reader *reader, wg_yaml_node map, struct w
     for (size_t i = 0; i < wg__yaml_count(yaml, map); i++) {
         struct wg_error cause;
         const char *key = wg__yaml_key(yaml, map, i);
-        if (wg__option_check_name("knob", key, "key of a knob", keys, key_count, &cause) != WG_OK)
+        if (wg__option_check_name("knob", key, "a key of a knob", keys, key_count, &cause) != WG_OK)
             return wg__yaml_fail(yaml, wg__yaml_item(yaml, map, i), reader->err, "%s", cause.text);
     }
     const wg_yaml_node levels = wg__yaml_find(yaml, map, "levels");

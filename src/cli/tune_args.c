@@ -126,14 +126,51 @@ static void note_unused(const struct wg_tune_setup *setup)
     }
 }
 
+/* Words as /bin/sh takes them, each in quotes. */
+static void quote_words(struct wg_buffer *out, char *const *words)
+{
+    for (size_t i = 0; words[i] != NULL; i++) {
+        wg__buffer_puts(out, i > 0 ? " '" : "'");
+        for (const char *at = words[i]; *at != '\0'; at++)
+            wg__buffer_puts(out, *at == '\'' ? "'\\''" : (const char[]){*at, '\0'});
+        wg__buffer_puts(out, "'");
+    }
+}
+
+/* A server that runs, or that the command behind -- starts. */
+static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    const struct wg_tune_args *args = setup->args;
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    if (args->command.count > 0) {
+        quote_words(&text, args->command.words);
+        setup->server_command = text.failed ? NULL : wg__strdup(text.data);
+        wg__buffer_puts(&text, " at ");
+    }
+    wg__buffer_printf(&text, "%s, model %s", args->server.url,
+                      args->server.model != NULL ? args->server.model : "of the server");
+    setup->workload_text = text.failed ? NULL : wg__strdup(text.data);
+    wg__buffer_fini(&text);
+    if (setup->workload_text == NULL || (args->command.count > 0 && setup->server_command == NULL))
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    const enum wg_code code = wg__tune_server_opts(
+        &setup->server, &args->server, setup->server_command, args->arrivals, args->seed, err);
+    return code == WG_OK && !args->dry_run
+               ? wg__workload_server_open(&setup->workload, &setup->server.opts, err)
+               : code;
+}
+
 static enum wg_code open_workload(struct wg_tune_setup *setup, const struct wg_signals *signals,
                                   struct wg_error *err)
 {
     const struct wg_tune_args *args = setup->args;
     struct wg_buffer text;
+    if (args->server.url != NULL)
+        return open_server(setup, err);
     if (args->command.count == 0)
         return wg__fail(err, WG_EINVAL,
-                        "what to measure? wattgov tune [OPTION]... -- CMD [ARG]...");
+                        "what to measure? wattgov tune [OPTION]... -- CMD [ARG]..., or --server");
     wg__buffer_init(&text);
     join_words(&text, args->command.words);
     setup->workload_text = text.failed ? NULL : wg__strdup(text.data);
@@ -186,8 +223,11 @@ static enum wg_code check_outputs(struct wg_tune_setup *setup, struct wg_error *
 static void fill_request(struct wg_tune_setup *setup, struct wg_signals *signals)
 {
     const struct wg_tune_args *args = setup->args;
+    /* A server gets the arrivals as they are; only its own counts know nothing of queues. */
+    const bool is_server = args->server.url != NULL;
+    const bool is_simulated = !is_server || strcmp(args->server.statistics, "triton") == 0;
     (void)snprintf(setup->holder, sizeof setup->holder, "wattgov tune: %.100s",
-                   args->command.count > 0 ? args->command.words[0] : "");
+                   is_server ? args->server.url : args->command.words[0]);
     struct wg_tune_request *request = &setup->request;
     *request = (struct wg_tune_request){
         .machine = setup->machine,
@@ -210,7 +250,8 @@ static void fill_request(struct wg_tune_setup *setup, struct wg_signals *signals
         .settle_s = args->settle_s,
         .cool_s = args->cool_s,
         .warms_up = !args->no_warm_up,
-        .arrivals = args->arrivals,
+        .arrivals = is_simulated ? args->arrivals : NULL,
+        .tells_errors = is_server,
         .load_requests = args->load_requests,
         .idle_s = args->idle_power_w > 0 ? 0 : args->idle_s,
         .idle_w = args->idle_power_w,
@@ -284,6 +325,7 @@ void wg__tune_setup_close(struct wg_tune_setup *setup)
     if (setup->workload != NULL)
         setup->workload->ops->close(setup->workload);
     wg__free(setup->workload_text);
+    wg__free(setup->server_command);
     wg__free(setup->identity);
     wg__tune_knobs_fini(&setup->knobs);
     wg__tune_goal_fini(&setup->goal);

@@ -10,10 +10,12 @@
 #include "cli/device_args.h"
 #include "cli/option_file.h"
 #include "cli/options.h"
+#include "cli/tune_server_args.h"
 #include "live/tune_runner.h"
 
 struct wg_tune_args {
     struct wg_device_args devices;
+    struct wg_tune_server_args server;
     const char *config;
     struct wg_option_list knobs, forbids, limits;
     const char *objective, *slo, *arrivals, *energy, *policy;
@@ -42,7 +44,9 @@ struct wg_tune_setup {
     char holder[128];
     char state[4096];
     char *workload_text; /* the command, or the server */
-    char *identity;      /* JSON */
+    struct wg_tune_server_opts server;
+    char *server_command; /* for /bin/sh -c; NULL: none */
+    char *identity;       /* JSON */
     struct wg_tune_request request;
 };
 

@@ -31,6 +31,7 @@ static const struct wg_option options[] = {
      .value = "COND && COND",
      .help = "A combination that must not be tried: 'batch>=64 && precision==fp32'."},
     WG_DEVICE_OPTIONS(struct wg_tune_args, devices),
+    WG_TUNE_SERVER_OPTIONS(struct wg_tune_args, server),
     /* What is wanted. */
     {.name = "objective",
      WG_OPTION_STRING(struct wg_tune_args, objective),
@@ -209,8 +210,8 @@ const struct wg_option_set wg__tune_options = {
     .summary =
         "Finds the configuration of devices and workload that costs least within limits, in a "
         "handful of trials. The workload is a command that prints its figures as JSON or CSV, run "
-        "once a window with {NAME} replaced by the knob's value. `wattgov tune apply FILE -- CMD` "
-        "holds the result while CMD runs.",
+        "once a window with {NAME} replaced by the knob's value, or a server under our own load. "
+        "`wattgov tune apply FILE -- CMD` holds the result while CMD runs.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog =
@@ -218,6 +219,8 @@ const struct wg_option_set wg__tune_options = {
         "  wattgov tune --knob gpu_clock --knob batch=1,2,4,8:batch --limit 'p99_s<=100ms' \\\n"
         "      -o result.yaml -- python3 bench.py --batch {batch}\n"
         "  wattgov tune --config tune.yaml --html tune.html\n"
+        "  wattgov tune --server http://127.0.0.1:8000 --model resnet --knob gpu_clock \\\n"
+        "      --knob batch=1,2,4,8:batch --arrivals poisson:50 --slo 'p99<=100ms'\n"
         "  wattgov tune apply result.yaml -- python3 serve.py --batch {batch}",
     WG_OPTION_COMMAND(struct wg_tune_args, command),
 };
@@ -225,6 +228,7 @@ const struct wg_option_set wg__tune_options = {
 void wg__tune_args_init(struct wg_tune_args *args)
 {
     *args = (struct wg_tune_args){.devices = WG_DEVICE_ARGS_DEFAULT,
+                                  .server = WG_TUNE_SERVER_ARGS_DEFAULT,
                                   .objective = "energy_per_request_j",
                                   .energy = "auto",
                                   .policy = "wattgov",

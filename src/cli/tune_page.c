@@ -323,7 +323,7 @@ void wg__tune_page(const struct wg_tune_report *report, struct wg_buffer *out)
     wg__buffer_fini(&text);
     wg__tune_report_energy(report, energy);
     wg__page_paragraph(&page, "Energy: %s.", energy);
-    if (report->setup->args->arrivals != NULL)
+    if (report->setup->request.arrivals != NULL)
         wg__page_paragraph(&page, "Load: %s, simulated from measured times and powers.",
                            report->setup->args->arrivals);
     write_front(&page, report);

@@ -214,7 +214,7 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
     write_end(report, out);
     wg__tune_report_energy(report, energy);
     wg__buffer_printf(out, "energy: %s\n", energy);
-    if (report->setup->args->arrivals != NULL)
+    if (report->setup->request.arrivals != NULL)
         wg__buffer_printf(out, "load: %s, simulated from measured times and powers%s\n",
                           report->setup->args->arrivals,
                           isfinite(result->idle_w) ? "" : "; idle power as told");

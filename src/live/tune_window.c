@@ -19,7 +19,7 @@
 #include "live/tune_parts.h"
 #include "live/workload_figures.h"
 
-static const double look_s = 0.05;  /* how often devices are looked at within a window */
+static const double look_s = 0.05; /* how often devices are looked at within a window */
 static const double tend_s = 0.25; /* how often guard and foreign writes are */
 static const double z95 = 1.96;
 static const double tiny = 1e-9; /* the error of what is known exactly */
