@@ -1,0 +1,373 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""`wattgov tune` as its users call it: real commands measured on virtual GPUs, and what may go wrong with them.
+
+    tests/integration/tune.py build/release/vgpu
+
+The workloads are tune_workload.py, whose power and time follow the virtual clocks, and shell scripts that print figures.
+"""
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import vgpu_case
+from vgpu_case import DEADLINE_S, ROOT, tool, wait_for
+
+WORKLOAD = os.path.join(ROOT, "tests/integration/tune_workload.py")
+
+# A workload without a GPU: joules fall with the batch to 8 and rise behind it; latency rises with it.
+SCRIPT = ('b={batch}; echo "{\\"requests\\": 100, \\"p99_s\\": 0.00$b, \\"energy_j\\": $((100 + 40 * (b - 8) * (b - 8)))}"')
+BATCHES = "batch=1,2,4,6,8,9:batch"
+
+
+class Case(vgpu_case.Case):
+    def setUp(self):
+        super().setUp()
+        self.environment["WATTGOV_STATE_DIR"] = self.path("state")
+        self.environment.pop("CUDA_VISIBLE_DEVICES", None)
+        _, self.machine = self.start("--machine", "a100")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def command(self, *arguments):
+        return [os.path.join(os.path.dirname(tool("x")), "../wattgov"), "tune", *map(str, arguments)]
+
+    def tune(self, *arguments, **kwargs):
+        kwargs.setdefault("env", self.machine)
+        return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=DEADLINE_S, check=False, **kwargs)
+
+    def result(self, *arguments, status=0, **kwargs):
+        done = self.tune("--json", *arguments, **kwargs)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return json.loads(done.stdout)
+
+    def in_background(self, *arguments):
+        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True, env=self.machine)
+
+        def stop():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        self.stack.callback(stop)
+        timer = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        self.stack.callback(timer.cancel)
+        return process
+
+    def script(self, text):
+        """A shell script as words; what is no knob in braces stays."""
+        return ["sh", "-c", text]
+
+    def limit_w(self):
+        return self.gpu(self.machine)["limit_w"]
+
+    def expect_nothing_left(self):
+        self.assertEqual(self.limit_w(), 400)
+        journals = self.path("state/journal")
+        left = [name for name in (os.listdir(journals) if os.path.isdir(journals) else []) if name != "lock"]
+        self.assertEqual(left, [])
+
+
+QUICK = ("--energy", "command", "--no-warm-up", "--settle", "0s", "--min-windows", "1", "--max-windows", "1")
+
+
+class Searching(Case):
+    def test_finds_what_measuring_everything_finds(self):
+        knobs = ("--knob", "gpu_clock=600MHz,900MHz,1200MHz,1410MHz", "--knob", "batch=1,4,8:batch", "--limit",
+                 "p99_s<=15ms", "--settle", "0s", "--no-warm-up", "--precision", "0.05")
+        workload = ("--", "/usr/bin/python3", WORKLOAD, tool("wattgov-vgpu"), "--batch", "{batch}", "--seconds", "0.25")
+        everything = self.result(*knobs, "--policy", "random", "--max-trials", 13, "--max-windows", 1, "--min-windows", 1,
+                                 *workload)
+        self.assertEqual(everything["end"], "exhausted")
+        costs = {tuple(trial["settings"].values()): trial["objective"] for trial in everything["trials"]
+                 if trial["limits"][0] <= 0.015}
+        found = self.result(*knobs, "--html", self.path("t.html"), "-o", self.path("r.yaml"), *workload)
+        settings = tuple(found["returned"]["settings"].values())
+        self.assertIn(settings, costs)
+        self.assertLessEqual(costs[settings], 1.1 * min(costs.values()), (costs, found["returned"]))
+        self.assertLess(found["trials_counted"], 12)
+        self.assertTrue(found["is_feasible"])
+        self.assertEqual(found["energy"]["text"], "the energy counter of gpu0")
+        self.assertGreater(found["saving"], 0.2)
+        with open(self.path("t.html"), encoding="utf-8") as file:
+            self.assertIn("<svg", file.read())
+        self.expect_nothing_left()
+
+    def test_the_real_load_counts_queues_and_idle_power(self):
+        workload = self.script('b={batch}; echo "{\\"requests\\": $((b * 10)), \\"service_s\\": 0.0$((10 + b)), '
+                               '\\"busy_s\\": 0.5}"; exec sleep 0.01')
+        found = self.result("--knob", "batch=1,2,4,8:batch", "--arrivals", "poisson:40", "--slo", "p99<=200ms",
+                            "--energy", "model:busy=100,idle=40", "--no-warm-up", "--load-requests", 5000, "--", *workload)
+        # 11 ms a request alone: a share of 0.44 of the time, so idle power is more than half of what a request costs.
+        first = found["trials"][0]
+        self.assertEqual(first["settings"], {"batch": 1})
+        self.assertAlmostEqual(first["figures"]["utilization"], 0.44, delta=0.03)
+        self.assertGreater(first["limits"][0], 0.011 * 2)  # queueing
+        self.assertTrue(found["is_feasible"])
+        self.assertIn("stated model", found["energy"]["text"])
+
+    def test_a_relative_limit_is_times_what_the_default_has(self):
+        found = self.result("--knob", BATCHES, "--limit", "p99_s<=5x", *QUICK, "--", *self.script(SCRIPT))
+        self.assertAlmostEqual(found["limits"][0]["bound"], 0.005)
+        self.assertEqual(found["returned"]["settings"]["batch"], 4)
+
+    def test_nothing_feasible_is_said(self):
+        done = self.tune("--knob", BATCHES, "--limit", "p99_s<=0.0001", *QUICK, "--", *self.script(SCRIPT))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no configuration is known to meet the limits", done.stdout)
+        self.assertRegex(done.stdout, "returned +batch 1 ")
+
+    def test_a_dry_run_needs_and_runs_nothing(self):
+        done = self.tune("--dry-run", "--knob", "gpu_clock=3", "--knob", BATCHES, "--forbid", "batch>=8 && gpu_clock<1GHz",
+                         "--", "touch", self.path("ran"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("14 configurations", done.stdout)
+        self.assertRegex(done.stdout, "first trial: gpu_clock 1410 MHz, batch 1")
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_csv_of_many_rows_gives_percentiles(self):
+        found = self.result("--knob", "batch=1,2:batch", "--objective", "time:mean_s * {0} / 1".format(1), "--limit",
+                            "p99_s<=1", *QUICK, "--", *self.script("echo latency_s; echo 0.1; echo 0.2; echo 0.3"))
+        figures = found["trials"][0]["figures"]
+        self.assertEqual((figures["requests"], figures["p50_s"]), (3, 0.2))
+        self.assertAlmostEqual(figures["mean_s"], 0.2)
+
+
+class Failing(Case):
+    def test_crashes_hangs_and_lack_of_memory_are_data(self):
+        text = ('case {batch} in 9) echo "RuntimeError: CUDA out of memory." >&2; exit 1;; 6) trap "" TERM; sleep 30;; '
+                '2) exit 3;; esac; ' + SCRIPT)
+        found = self.result("--knob", BATCHES, *QUICK, "--hung-after", "300ms", "--policy", "random", "--", *self.script(text))
+        outcomes = {trial["settings"]["batch"]: trial for trial in found["trials"]}
+        self.assertEqual(outcomes[9]["outcome"], "out_of_memory")
+        self.assertEqual(outcomes[6]["outcome"], "hung")
+        self.assertEqual(outcomes[2]["outcome"], "crashed")
+        self.assertIn("exit status 3", outcomes[2]["failure"])
+        self.assertEqual(found["returned"]["settings"]["batch"], 8)
+        self.assertEqual(found["trials_failed"], 3)
+
+    def test_a_hopeless_run_is_ended_by_its_first_lines(self):
+        text = ('for i in 1 2 3 4 5 6; do echo "{\\"p99_s\\": 5}"; sleep 0.05; done; sleep 30')
+        found = self.result("--knob", "batch=1,2:batch", "--limit", "p99_s<=1", *QUICK, "--max-trials", 2, "--", *self.script(
+            f'if [ {{batch}} = 2 ]; then {text}; fi; ' + SCRIPT))
+        cut = [trial for trial in found["trials"] if trial["settings"]["batch"] == 2][0]
+        self.assertEqual((cut["outcome"], cut["limits"]), ("cut", [5]))
+
+    def test_a_level_that_the_driver_refuses_leaves_the_space(self):
+        self.fault(self.machine, "error", "--function", "nvmlDeviceSetPowerManagementLimit", "--code", "2", "--from-call", "2",
+                   "--calls", "1")
+        found = self.result("--knob", "power_limit=200,300,400", *QUICK, "--policy", "random", "--", *self.script(
+            'echo "{\\"requests\\": 1, \\"energy_j\\": 5}"'))
+        refused = [trial for trial in found["trials"] if trial["outcome"] == "refused"]
+        self.assertEqual(len(refused), 1)
+        self.assertEqual(found["end"], "exhausted")
+        self.assertEqual(found["trials_counted"], 2)
+        self.expect_nothing_left()
+
+    def test_a_hot_window_is_thrown_away(self):
+        self.fault(self.machine, "temperature", "--value", "99")
+        process = self.in_background("--json", "--knob", "gpu_clock=1410MHz", "--knob", "batch=1:batch", *QUICK, "--cool-down",
+                                     "100ms", "--", "/usr/bin/python3", WORKLOAD, tool("wattgov-vgpu"), "--seconds", "0.2")
+        for line in process.stderr:
+            if "thrown away" in line:
+                break
+        self.fault(self.machine, "clear")
+        out, err = process.communicate()
+        outcomes = [trial["outcome"] for trial in json.loads(out)["trials"]]
+        self.assertEqual(outcomes[0], "discarded", err)
+
+    def test_a_missing_figure_names_those_that_are_there(self):
+        done = self.tune("--knob", BATCHES, "--limit", "p90_s<=1", *QUICK, "--", *self.script(SCRIPT))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no figure 'p90_s'; there are: requests, p99_s, energy_j", done.stderr)
+
+    def test_a_command_that_is_not_there_ends_it(self):
+        done = self.tune("--knob", BATCHES, *QUICK, "--", "/no/such/program")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot run '/no/such/program'", done.stderr)
+
+    def test_full_disks_fail_it_at_the_end(self):
+        for option in ("-o", "--state", "--html"):
+            done = self.tune("--knob", BATCHES, *QUICK, option, "/dev/full", *(("--state", self.path("s"))
+                             if option == "-o" else ()), "--", *self.script(SCRIPT))
+            self.assertEqual(done.returncode, 1, option)
+            self.assertIn("No space left on device", done.stderr)
+            self.assertRegex(done.stdout, "returned +batch 8 ")
+
+    def test_whoever_may_not_set_is_told(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become somebody else")
+        os.chmod(self.folder, 0o777)
+        other = {"user": 65534, "group": 65534, "extra_groups": []}
+        _, environment = self.start("--machine", "a100", **other)
+        environment["WATTGOV_STATE_DIR"] = self.path("other")
+        try:
+            done = self.tune("--knob", "gpu_clock=3", *QUICK, "--", "true", env=environment, **other)
+        except OSError as cause:
+            self.skipTest(f"another user can't run the build: {cause}")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, "(root|CAP_SYS_ADMIN)")
+
+
+class Interrupting(Case):
+    def test_a_killed_one_leaves_nothing_set_and_resumes_as_if_nothing_had_been(self):
+        knobs = ("--knob", "power_limit=200,250,300,350,400", "--knob", BATCHES, *QUICK, "--seed", 5)
+        workload = ("--", *self.script(SCRIPT + "; sleep 0.1"))
+        whole = self.result(*knobs, *workload)
+        state = self.path("t.state")
+        process = self.in_background(*knobs, "--state", state, *workload)
+        for line in process.stderr:
+            if "trial 4 " in line:
+                break
+        process.kill()
+        process.wait()
+        wait_for(lambda: self.limit_w() == 400, "the limit of before")
+        with open(state, encoding="utf-8") as file:
+            self.assertGreaterEqual(len(json.load(file)["trials"]), 3)
+        resumed = self.result(*knobs, "--state", state, "--resume", *workload)
+        self.assertGreaterEqual(resumed["trials_resumed"], 3)
+        self.assertEqual([trial["settings"] for trial in resumed["trials"]],
+                         [trial["settings"] for trial in whole["trials"]])
+        self.assertEqual(resumed["returned"]["settings"], whole["returned"]["settings"])
+        self.expect_nothing_left()
+        other = self.tune(*knobs[:-1], 6, "--state", state, "--resume", *workload)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("is of another tuning: its seed differs", other.stderr)
+
+    def test_ctrl_c_gives_the_best_so_far(self):
+        process = self.in_background("--json", "--knob", BATCHES, *QUICK, "--", *self.script(SCRIPT + "; sleep 0.2"))
+        for line in process.stderr:
+            if "trial 3 " in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 130, err)
+        found = json.loads(out)
+        self.assertEqual((found["end"], found["trials_counted"]), ("interrupted", 2))
+        self.assertIsNotNone(found["returned"])
+
+    def test_what_somebody_else_sets_is_left_and_ends_it(self):
+        process = self.in_background("--knob", "power_limit=200,300,400", *QUICK, "--", *self.script(
+            'sleep 0.6; echo "{\\"requests\\": 1, \\"energy_j\\": 5}"'))
+        for line in process.stderr:
+            if "trial 2 " in line:
+                break
+        wait_for(lambda: self.limit_w() != 400, "a limit of ours")
+        client = self.client(self.machine)
+        self.assertEqual(client.call("nvmlDeviceSetPowerManagementLimit", 0, 222000)["code"], 0)
+        _, err = process.communicate()
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("somebody else has set power_limit to 222 W", err)
+        self.assertEqual(self.limit_w(), 222)
+
+
+class Applying(Case):
+    def write(self, text):
+        with open(self.path("r.yaml"), "w", encoding="utf-8") as file:
+            file.write("schema: wattgov.tune.result/1\nknobs:\n" + text)
+        return self.path("r.yaml")
+
+    def test_holds_while_the_command_runs_and_gives_back(self):
+        path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 225}\n"
+                          "  - {name: batch, role: batch, value: 8}\n"
+                          "  - {name: precision, role: category, value: fp16}\n")
+        show = f"{tool('wattgov-vgpu')} show --json > {self.path('seen')}"
+        done = self.tune("apply", path, "--", *self.script(
+            show + "; echo {batch} {precision} $WATTGOV_TUNE_BATCH $WATTGOV_TUNE_PRECISION ${HOME:+home}; exit 5"))
+        self.assertEqual((done.returncode, done.stdout), (5, "8 fp16 8 fp16 home\n"), done.stderr)
+        with open(self.path("seen"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["gpus"][0]["limit_w"], 225)
+        self.expect_nothing_left()
+
+    def test_takes_what_tune_has_written(self):
+        self.result("--knob", "power_limit=200,400", "--knob", "batch=1,8:batch", *QUICK, "-o", self.path("made.yaml"), "--",
+                    *self.script(SCRIPT))
+        done = self.tune("apply", "-q", self.path("made.yaml"), "--", "echo", "{batch}")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "8\n", ""))
+        self.expect_nothing_left()
+
+    def test_what_cannot_be_set_is_said_and_only_a_best_effort_goes_on(self):
+        path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 225}\n")
+        done = self.tune("apply", path, "--gpu", "none", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("there is no device with a power_limit here", done.stderr)
+        done = self.tune("apply", path, "--best-effort", "--gpu", "none", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"))
+        self.assertIn("nothing is set", done.stderr)
+
+    def test_refuses_files_that_are_no_results(self):
+        for text, message in (("  - {name: x}\n", "r.yaml:3: expected {name: ..., role: ..., value: ...}"),
+                              ("  - {name: x, role: y, value: 1}\n", "r.yaml:3: x: 'y' is no role"),
+                              ("  - {name: x, role: batch, value: z}\n", "r.yaml:3: x: 'z' is not a number")):
+            done = self.tune("apply", self.write(text), "--", "true")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+
+
+class Configuring(Case):
+    def config(self, text):
+        with open(self.path("t.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path("t.yaml")
+
+    def test_a_file_says_what_flags_say_and_flags_win(self):
+        path = self.config("knobs:\n  batch: {levels: [2, 4, 8], role: batch, default: 4}\n  precision: [fp16, fp32]\n"
+                           "  power_limit:\nforbid: precision==fp32 && batch>=8\nlimits: [p99_s<=1]\nseed: 9\n"
+                           "energy: command\nno_warm_up: true\nmax_trials: 3\ncommand: [echo, '{batch}']\n")
+        done = self.tune("--config", path, "--dry-run", "--limit", "p99_s<=2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("batch (batch): 2, 4 (default), 8\n", done.stdout)
+        self.assertIn("precision (category): fp16 (default), fp32\n", done.stdout)
+        self.assertIn("limit: p99_s <= 2\n", done.stdout)
+        self.assertNotIn("limit: p99_s <= 1\n", done.stdout)
+
+    def test_each_mistake_is_named_with_its_line(self):
+        for text, message in (
+                ("seed: 1\nmax_trails: 3\n", "t.yaml:2: unknown key 'max_trails'; did you mean 'max_trials'?"),
+                ("seed: 1\n\nmax_trials: many\n", "t.yaml:3: --max-trials: 'many' is not"),
+                ("explain: perhaps\n", "t.yaml:1: 'explain' is 'perhaps': expected true or false"),
+                ("knobs:\n  batch: {level: [1]}\n", "t.yaml:2: --knob: 'level' is not a key of a knob (levels, role, default, switch_s); did you mean"),
+                ("seed: 1\nseed: 2\n", "t.yaml:2: 'seed' is given twice"),
+                ("seed: [1, 2]\n", "t.yaml:1: seed: expected one value"),
+                ("- seed\n", "t.yaml:1: expected KEY: VALUE lines"),
+                ("seed: {\n", "t.yaml:2: "),
+                ("policy: best\n", "t.yaml:1: --policy: 'best' is not")):
+            done = self.tune("--config", self.config(text), "--", "true")
+            self.expect_usage(done, message)
+
+    def test_each_mistake_of_a_flag_is_named(self):
+        knob = ("--knob", BATCHES)
+        for arguments, message in (
+                ((), "nothing to tune"),
+                (("--knob", "rows=1,2"), "expected a role behind the levels"),
+                (("--knob", "batch=1,x"), "expected numbers above 0"),
+                (("--knob", "batch=1,2:bach"), "'bach' is no role"),
+                (("--knob", "batch=1,1:batch"), "expected each level once"),
+                (("--knob", "precision=a,b:default=c"), "expected default= to name one of its levels"),
+                ((*knob, *knob), "knob 'batch' is given twice"),
+                (("--knob", "gpu_clock=9GHz,1GHz"), "is outside"),
+                ((*knob, "--forbid", "bach>1"), "'bach' is no knob"),
+                ((*knob, "--limit", "p99_s"), "expected EXPRESSION<=BOUND"),
+                ((*knob, "--limit", "p99_s<=fast"), "'fast' is no bound"),
+                ((*knob, "--slo", "p98<=1"), "--slo: 'p98<=1' is not PERCENTILE<=TIME"),
+                ((*knob, "--energy", "sun"), "--energy: 'sun' is no source"),
+                ((*knob, "--arrivals", "sometimes"), "--arrivals: "),
+                ((*knob, "--objective", "a +"), "objective 'a +'"),
+                ((*knob, "--resume"), "--resume: from what?")):
+            self.expect_usage(self.tune(*arguments, "--", "true"), message)
+        self.expect_usage(self.tune(*knob), "what to measure?")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    vgpu_case.main(__doc__)
