@@ -64,8 +64,9 @@ struct point {
 
 struct device {
     const char *name, *model;
-    double largest_rms;            /* of the fit that is taken */
-    double near_alone, near_joint; /* configurations within 5 %, as printed */
+    double largest_rms;                /* of the fit that is taken */
+    double near_alone, near_joint;     /* configurations within 5 %, as printed */
+    double saving_alone, saving_joint; /* of the optimum against the highest clocks, its batch */
     size_t memory_count;
     double memory_mhz[MEMORY_CLOCKS_MAX];
     size_t point_count;
@@ -78,6 +79,8 @@ static const struct device devices[] = {
      0.015,
      4,
      8,
+     0.134,
+     0.103,
      4,
      {204, 665.6, 2133, 3199},
      18,
@@ -104,6 +107,8 @@ static const struct device devices[] = {
      0.03,
      6,
      15,
+     0.1455,
+     0.1895,
      11,
      {40.8, 68, 102, 204, 408, 665.6, 800, 1062.4, 1331.2, 1600, 1866},
      21,
@@ -126,6 +131,7 @@ struct fit {
     double error; /* what is minimised */
     double rms;   /* of the logarithms at the points */
     size_t near_alone, near_joint;
+    double saving_alone, saving_joint;
 };
 
 static const double lowest[PARAMETERS] = {
@@ -200,6 +206,18 @@ static size_t count_near(const struct table *table, size_t first, size_t last, d
     return count;
 }
 
+/* What the cheapest one of the batches first .. last saves under a bound, against the highest
+ * clocks with the same batch. */
+static double saving(const struct table *table, size_t first, size_t last, double bound)
+{
+    double least_t = 0;
+    const double best = least(table, first, last, bound, &least_t);
+    for (size_t b = first; b <= last; b++)
+        if (least(table, b, b, bound, &least_t) == best)
+            return 1 - best / table->e[GPU_CLOCKS - 1][table->memory_count - 1][b];
+    return 0;
+}
+
 /* The error of one point: of the energy, or of the latency where nothing meets the bound. */
 static double point_error(const struct device *device, const struct table *table,
                           const struct point *point)
@@ -229,7 +247,11 @@ static void judge(const struct device *device, struct fit *fit)
     fit->rms = sqrt(sum / (double)device->point_count);
     fit->near_alone = count_near(&table, 0, 0, tight);
     fit->near_joint = count_near(&table, 0, BATCHES - 1, HUGE_VAL);
-    fit->error = square(fit->rms) +
+    fit->saving_alone = saving(&table, 0, 0, tight);
+    fit->saving_joint = saving(&table, 0, BATCHES - 1, HUGE_VAL);
+    const double savings = square(log((1 - fit->saving_alone) / (1 - device->saving_alone))) +
+                           square(log((1 - fit->saving_joint) / (1 - device->saving_joint)));
+    fit->error = square(fit->rms) + savings / (double)device->point_count +
                  count_weight * (square(log((double)fit->near_alone / device->near_alone)) +
                                  square(log((double)fit->near_joint / device->near_joint)));
 }
@@ -330,6 +352,10 @@ static void describe(struct wg_json *json, const struct device *device, const st
     wg__json_member_double(json, "printed_batch_1", device->near_alone);
     wg__json_member_uint(json, "near_optimal_joint", fit->near_joint);
     wg__json_member_double(json, "printed_joint", device->near_joint);
+    wg__json_member_double(json, "saving_batch_1", fit->saving_alone);
+    wg__json_member_double(json, "printed_saving_batch_1", device->saving_alone);
+    wg__json_member_double(json, "saving_joint", fit->saving_joint);
+    wg__json_member_double(json, "printed_saving_joint", device->saving_joint);
     wg__json_key(json, "parameters");
     wg__json_object(json);
     for (size_t i = 0; i < PARAMETERS; i++)

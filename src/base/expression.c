@@ -411,7 +411,7 @@ static double apply_two(enum operation operation, double a, double b)
 
 double wg__expression_evaluate(const struct wg_expression *expression, const double *values)
 {
-    double stack[STACK_MAX + 1];
+    double stack[STACK_MAX + 1] = {0};
     size_t height = 0;
     for (size_t i = 0; i < expression->length; i++) {
         const struct instruction *instruction = &expression->code[i];

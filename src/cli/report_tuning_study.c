@@ -194,9 +194,9 @@ static void add_point(struct report *report, struct points *points, size_t c)
     wg__buffer_printf(&text, ": %.5g", grid->costs[c]);
     points->x[points->count] = wg__tuning_grid_figure(grid, c, 0);
     points->y[points->count] = grid->costs[c];
-    points->labels[points->count] =
-        text.failed ? NULL : wg__arena_strdup(&report->scratch, text.data);
-    report->page.out->failed |= points->labels[points->count] == NULL;
+    const char *label = text.failed ? NULL : wg__arena_strdup(&report->scratch, text.data);
+    report->page.out->failed |= label == NULL;
+    points->labels[points->count] = label != NULL ? label : "";
     points->count++;
     wg__buffer_fini(&text);
 }

@@ -1,131 +1,62 @@
 /* SPDX-License-Identifier: MIT
  *
- * Boards to tune in tests: spaces, two analytic figures over them, and the loop of ask and tell.
+ * Small measured grids for tests: a file, and the request that reads it.
  *
- * The board's time is a sum of a part of the GPU clock, a part of the memory clock and a fixed one;
- * its power rises with the third power of the GPU clock. Plain enough to list all by hand, and with
- * a minimum inside.
+ * Threads: one thread at a time.
  */
 #ifndef WG_TESTS_SUPPORT_TUNING_STAGE_H
 #define WG_TESTS_SUPPORT_TUNING_STAGE_H
 
+#include "simulate/tuning_grid.h"
+#include "simulate/tuning_study.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
-#include "base/rng.h"
-#include "math/normal.h"
-#include "optimize/tuner.h"
+/* Latency and energy by batch and clock; the last row is a replicate. */
+static const char stage_text[] = "kind,batch,clock_hz,t,e,name\n"
+                                 "a,1,100,2,8,x\n"
+                                 "a,1,200,1,9,x\n"
+                                 "a,4,100,4,3,y\n"
+                                 "a,4,200,3,4,y\n"
+                                 "b,4,200,3,1,y\n"
+                                 "a,4,200.0,5,4.4,y\n";
 
-static const double tuning_clocks[] = {300, 450, 600, 750, 900, 1050, 1200, 1350, 1500};
-static const double tuning_batches[] = {1, 2, 4, 8};
-static const double tuning_engines[] = {0, 1, 2};
-
-enum { TUNING_CLOCKS = 9, TUNING_BATCHES = 4, TUNING_ENGINES = 3 };
-
-static const struct wg_tuning_knob tuning_knobs[] = {
-    {"clock", WG_TUNING_GPU_CLOCK, tuning_clocks, NULL, TUNING_CLOCKS, TUNING_CLOCKS - 1, 0.02},
-    {"batch", WG_TUNING_BATCH, tuning_batches, NULL, TUNING_BATCHES, 0, 0},
-    {"engine", WG_TUNING_CATEGORY, tuning_engines, NULL, TUNING_ENGINES, 0, 60},
+struct stage {
+    struct scratch scratch;
+    const char *path;
+    struct wg_tuning_grid_request request;
 };
 
-/* The space of the first `knobs` of these. */
-static inline struct wg_tuning_space *tuning_space(size_t knobs)
+static inline void stage_open(struct stage *stage, const char *text)
 {
-    struct wg_tuning_space *space = NULL;
-
-    assert_int_equal(wg__tuning_space_box(&space, tuning_knobs, knobs, NULL, NULL, NULL), WG_OK);
-    return space;
-}
-
-/* Seconds and joules a request of a configuration of tuning_space. */
-static inline void tuning_truth(const struct wg_tuning_space *space, size_t c, double *time_s,
-                                double *energy_j)
-{
-    const double f = wg__tuning_value(space, c, 0) / 1500;
-    const double b = space->knob_count > 1 ? wg__tuning_value(space, c, 1) : 1;
-    const double engine = space->knob_count > 2 ? wg__tuning_value(space, c, 2) : 0;
-
-    *time_s = (0.02 + 0.03 * b / f) * (1 + 0.15 * engine);
-    *energy_j = *time_s * (20 + 60 * f * f * f) * (1 - 0.1 * engine) / b;
-}
-
-static inline struct wg_tuner_config tuning_config(const struct wg_tuning_space *space,
-                                                   enum wg_tuner_policy policy, double bound_s)
-{
-    return (struct wg_tuner_config){
-        .space = space,
-        .goal = {.objective = WG_TUNING_ENERGY,
-                 .limit_count = 1,
-                 .limits = {{.name = "time_s", .kind = WG_TUNING_TIME, .bound = bound_s}}},
-        .policy = policy,
-        .xi = (double)NAN,
-        .seed = 1,
+    scratch_open(&stage->scratch);
+    stage->path = scratch_path(&stage->scratch, "grid.csv");
+    scratch_write(stage->path, text, strlen(text));
+    stage->request = (struct wg_tuning_grid_request){
+        .path = stage->path,
+        .match_count = 1,
+        .matches = {{"kind", "a"}},
+        .axis_count = 2,
+        .axes = {{"batch", WG_TUNING_BATCH}, {"clock_hz", WG_TUNING_GPU_CLOCK}},
+        .objective = "e",
+        .objective_kind = WG_TUNING_ENERGY,
+        .limit_count = 1,
+        .limits = {{.expression = "t", .is_relative = true, .value = 4}},
     };
 }
 
-static inline struct wg_tuner *tuning_tuner(const struct wg_tuner_config *config)
+static inline void stage_close(struct stage *stage)
 {
-    struct wg_tuner *tuner = NULL;
+    scratch_close(&stage->scratch);
+}
+
+static inline struct wg_tuning_grid *stage_grid(const struct stage *stage)
+{
+    struct wg_tuning_grid *grid = NULL;
     struct wg_error err = {0};
-
-    if (wg__tuner_new(&tuner, config, &err) != WG_OK)
+    if (wg__tuning_grid_open(&grid, &stage->request, &err) != WG_OK)
         fail_msg("%s", err.text);
-    return tuner;
-}
-
-static inline struct wg_tuner_question tuning_ask(struct wg_tuner *tuner)
-{
-    struct wg_tuner_question question;
-
-    assert_int_equal(wg__tuner_ask(tuner, &question, NULL), WG_OK);
-    return question;
-}
-
-static inline struct wg_tuner_result tuning_result(struct wg_tuner *tuner)
-{
-    struct wg_tuner_result result;
-
-    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
-    return result;
-}
-
-/* The trial that the board gives, with relative noise (`rng` may be NULL: none). */
-static inline struct wg_trial tuning_trial(const struct wg_tuning_space *space, size_t c,
-                                           double noise, struct wg_rng *rng)
-{
-    struct wg_trial trial = {.configuration = c};
-
-    tuning_truth(space, c, &trial.figures[0], &trial.objective);
-    if (rng != NULL) {
-        trial.figures[0] *= exp(noise * wg__rng_normal(rng));
-        trial.objective *= exp(noise * wg__rng_normal(rng));
-    }
-    return trial;
-}
-
-static inline void tuning_tell(struct wg_tuner *tuner, const struct wg_trial *trial)
-{
-    struct wg_error err = {0};
-
-    if (wg__tuner_tell(tuner, trial, &err) != WG_OK)
-        fail_msg("%s", err.text);
-}
-
-/* The least energy within the bound, and where. */
-static inline double tuning_optimum(const struct wg_tuning_space *space, double bound_s,
-                                    size_t *where_out)
-{
-    double least = (double)INFINITY;
-
-    for (size_t c = 0; c < space->count; c++) {
-        double time_s, energy_j;
-
-        tuning_truth(space, c, &time_s, &energy_j);
-        if (time_s > bound_s || energy_j >= least)
-            continue;
-        least = energy_j;
-        *where_out = c;
-    }
-    return least;
+    return grid;
 }
 
 #endif
