@@ -38,6 +38,7 @@ struct args {
     double noise;
     double told_noise;
     double stop_share;
+    double xi;
     unsigned max_trials;
     bool no_validate;
     struct wg_option_list failures;
@@ -119,6 +120,13 @@ static const struct wg_option options[] = {
      .max = 1,
      .fallback = "the policy's own",
      .help = "A policy stops when it expects to save less than this share."},
+    {.name = "xi",
+     WG_OPTION_DOUBLE(struct args, xi),
+     .value = "COST",
+     .min = 0,
+     .max = 1,
+     .fallback = "0.1, as published",
+     .help = "polythrottle: an improvement counts only beyond this share of the default's cost."},
     {.name = "max-trials",
      WG_OPTION_UNSIGNED(struct args, max_trials),
      .value = "N",
@@ -285,6 +293,7 @@ static enum wg_code make_wishes(const struct args *args, struct wishes *out, str
         .first_seed = args->seed,
         .seeds = args->seeds,
         .stop_share = args->stop_share,
+        .xi = args->xi,
         .max_trials = args->max_trials,
         .validate = !args->no_validate,
         .threads = args->threads,
@@ -362,6 +371,7 @@ static enum wg_code run_study(const struct args *args, struct wishes *wishes,
     if (code == WG_OK && wishes->wants_trials) {
         wishes->trials.scene = scene;
         wishes->trials.stop_share = request->stop_share;
+        wishes->trials.xi = request->xi;
         wishes->trials.max_trials = study->max_trials;
         wishes->trials.validate = request->validate;
         code = wg__tuning_trials_run(&trials, &wishes->trials, err);
@@ -395,6 +405,7 @@ static int run_tuning(int argc, char *argv[])
         .seed = 1,
         .noise = 0.02,
         .told_noise = NAN,
+        .xi = NAN,
         .threads = processor_count(),
     };
     int status = WG_EXIT_OK;

@@ -204,6 +204,7 @@ static void write_request(struct wg_json *json, const struct wg_tuning_study_req
     wg__json_member_double(json, "told_noise", scene->told);
     wg__json_member_uint(json, "max_trials", wg__tuning_study_trials(request));
     wg__json_member_bool(json, "validate", request->validate);
+    wg__json_member_double(json, "xi", request->xi);
     wg__json_member_double(json, "stop_share",
                            request->stop_share > 0 ? request->stop_share : (double)NAN);
     const struct wg_tuning_failures *failures = &scene->failures;

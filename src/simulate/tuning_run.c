@@ -10,8 +10,6 @@
  */
 #include "simulate/tuning_run.h"
 
-#include <math.h>
-
 #include "base/clock.h"
 
 /* Answers that count as no trial (refused, thrown away) end too: a tuner that asks for them without
@@ -50,7 +48,7 @@ static enum wg_code begin(struct run *run, const struct wg_tuning_setup *setup, 
         .max_trials = run->cap,
         .validate = setup->validate && !never_stops,
         .never_stops = never_stops,
-        .xi = (double)NAN,
+        .xi = setup->xi,
         .default_objective = scene->grid->costs[scene->grid->space->default_configuration],
     };
     const enum wg_code code = wg__tuning_world_init(&run->world, scene, setup->seed, err);

@@ -28,6 +28,7 @@ struct wg_tuning_setup {
     enum wg_tuner_policy policy;
     uint64_t seed;
     double stop_share;
+    double xi;         /* of polythrottle; NAN: as published */
     size_t max_trials; /* of the run to its end, at least 1 */
     size_t hit_cap;    /* of the other one */
     bool validate;

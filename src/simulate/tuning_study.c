@@ -63,6 +63,7 @@ static enum wg_code run_task(struct worker *worker, size_t task, struct wg_error
         .policy = request->policies[policy],
         .seed = request->first_seed + i,
         .stop_share = request->stop_share,
+        .xi = request->xi,
         .max_trials = study->max_trials,
         .hit_cap = study->hit_cap,
         .validate = request->validate,

@@ -34,6 +34,7 @@ struct wg_tuning_study_request {
     uint64_t first_seed;
     size_t seeds;
     double stop_share; /* 0: the policy's own */
+    double xi;         /* of polythrottle, in costs of the default; NAN: as published */
     size_t max_trials; /* 0: 30, or the number of configurations if that is less */
     bool validate;
     size_t threads;
