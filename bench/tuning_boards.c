@@ -14,11 +14,12 @@
  *
  * A fit minimises the mean squared error of the logarithm of the least energy under each bound,
  * relative to the default's. Twelve parameters for some twenty points leave much open. The paper
- * prints something else that does not: how many configurations lie within 5 % of the optimum (N
- * over the trials of its random search, figure 4), with batch size 1 under 1.2 times the least
- * latency and with all batch sizes and no bound. So the error has a small term for the logarithm of
- * these counts over the printed ones, and among many restarts the fit with the least error of the
- * counts is taken whose error of the points is within what fits without that term reach on average.
+ * prints two more things of these models (figure 4), with batch size 1 under 1.2 times the least
+ * latency and with all batch sizes and no bound: what the optimum saves against the highest clocks
+ * at its batch size, each of which counts as one more point, and, as N over the trials of its
+ * random search, how many configurations lie within 5 % of the optimum, which have a small weight.
+ * Among many restarts the fit with the least error of the counts is taken whose error of the points
+ * is within what fits to the points alone reach.
  *
  * The figures are relative to the default's; nobody has measured them.
  */
