@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "schedule/arrival_reader.h"
 
-enum { MINUTE = 60 };
+enum { MINUTE = 60, YEAR = 366 * 86400 };
 
 /* Beyond these a double no longer tells neighbours apart. */
 #define LENGTH_MIN_S 1e-6
@@ -310,10 +310,10 @@ enum wg_code wg__arrival_trace_burstiest(const struct wg_arrival_trace *trace, d
         return wg__fail(err, WG_EINVAL,
                         "window burstiest: the trace lasts %g s, expected a minute at least",
                         trace->length_s);
-    if (trace->length_s > WG_ARRIVALS_MAX)
+    if (trace->length_s > YEAR)
         return wg__fail(err, WG_EINVAL,
-                        "window burstiest: the trace lasts %g s, expected at most %d s",
-                        trace->length_s, WG_ARRIVALS_MAX);
+                        "window burstiest: the trace lasts %g s, expected at most a year",
+                        trace->length_s);
     const size_t seconds = (size_t)trace->length_s;
     uint32_t *counts = trace->is_counts ? trace->counts : count_seconds(trace, seconds);
     if (counts == NULL)

@@ -287,6 +287,12 @@ static void finds_the_minute_that_varies_most(void **state)
                         "window burstiest: the trace lasts 2 s, expected a minute at least");
     wg__arrival_trace_fini(&trace);
 
+    trace = read_as("arrival_s\n0\n4e7\n", &usual);
+    assert_int_equal(wg__arrival_trace_burstiest(&trace, &from_s, &err), WG_EINVAL);
+    assert_string_equal(err.text,
+                        "window burstiest: the trace lasts 8e+07 s, expected at most a year");
+    wg__arrival_trace_fini(&trace);
+
     struct wg_rng rng;
     wg__rng_init(&rng, 7);
     for (unsigned round = 0; round < 20; round++) {
