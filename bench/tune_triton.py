@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Tunes four real ONNX models on the real Triton server, live, and writes down what came out.
+
+    tools/build && bench/tune_triton.py            some 20 minutes; keep the machine quiet meanwhile
+    bench/tune_triton.py --model voice --rounds 1  one model, to the terminal, nothing is written
+
+Each model is tuned by `wattgov tune` over batch, delay, instances and threads (60 configurations) under a limit on p99 at
+Poisson arrivals; then perf_analyzer measures default and returned configuration in turn, at the same arrivals. Writes
+docs/results/tuning-live.md and build/results/tuning-live.json. The first run installs Triton and perf_analyzer into
+build/peers (tests/peers/triton/install.py).
+"""
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+sys.path.insert(0, os.path.join(ROOT, "tests/peers/triton"))
+import install  # noqa: E402
+import tuning  # noqa: E402
+from server import Server, skip  # noqa: E402
+from training_limits import machine  # noqa: E402
+from training_runs import table  # noqa: E402
+
+# Requests per second, some third of what the default configuration serves on two cores, and the limit on p99.
+LOADS = {"classifier": (60, 0.1), "detector": (60, 0.1), "magika": (15, 0.3), "voice": (300, 0.05)}
+WHAT = {"classifier": "RapidOCR's text direction, 586 kB", "detector": "RapidOCR's text detector at 64 x 64, 4.7 MB",
+        "magika": "file types from 2048 bytes, 3.2 MB", "voice": "Silero's voice detector, 1.3 MB"}
+
+
+def milliseconds(value):
+    return f"{1000 * value:.3g} ms"
+
+
+def words(settings):
+    return f"batch {settings['batch']:g}, delay {1000 * settings['delay']:g} ms, instances {settings['instances']:g}, " \
+           f"threads {settings['threads']:g}"
+
+
+def measure(program, cache, model, rounds, trials, seed):
+    rate, limit_s = LOADS[model]
+    with Server(cache, [model]) as server:
+        told = tuning.arguments(server, model, rate, limit_s, max_trials=trials, max_window_s=6, seed=seed)
+        begin = time.monotonic()
+        result, said = tuning.tune(program, told, 1200)
+        tuned_s = time.monotonic() - begin
+        configurations = {"default": result["default"]["settings"], "returned": result["returned"]["settings"]}
+        medians = tuning.confirm(cache, server, model, configurations, rate, rounds, 3.0)
+        command = shlex.join(["wattgov", "tune", *told]).replace(server.http, "HOST:PORT").replace(server.grpc, "HOST:PORT")
+    return {"model": model, "rate": rate, "limit_s": limit_s, "result": result, "said": said, "time_s": tuned_s,
+            "perf": medians, "command": command}
+
+
+def row_of(run):
+    result, perf = run["result"], run["perf"]
+    default, returned = result["default"], result["returned"]
+    return [run["model"], f"{run['rate']} /s", milliseconds(run["limit_s"]), str(len(result["trials"])), f"{run['time_s']:.0f} s",
+            words(returned["settings"]), f"{default['objective']:.3g} J", f"{returned['objective']:.3g} J",
+            f"{100 * result['saving']:.0f} %", milliseconds(returned["limits"][0]), milliseconds(perf["returned"]["p99_s"])]
+
+
+def perf_rows(run):
+    rows = []
+    for name in ("default", "returned"):
+        perf, ours = run["perf"][name], run["result"][name]
+        trials = [trial for trial in run["result"]["trials"]
+                  if trial["settings"] == ours["settings"] and trial["outcome"] == "measured"]
+        p50_s = sorted(trial["figures"]["p50_s"] for trial in trials)[len(trials) // 2] if trials else float("nan")
+        served = sorted(trial["figures"]["requests_per_s"] for trial in trials)[len(trials) // 2] if trials else float("nan")
+        rows.append([run["model"], name, words(ours["settings"]), milliseconds(p50_s), milliseconds(perf["p50_s"]),
+                     f"{p50_s / perf['p50_s']:.2f}", milliseconds(ours["limits"][0]), milliseconds(perf["p99_s"]),
+                     f"{served:.0f} /s", f"{perf['requests_per_s']:.0f} /s", milliseconds(perf["processor_s"])])
+    return rows
+
+
+def document(runs, spent_s, trials, rounds):
+    text = ["# `wattgov tune` on the real Triton", "", "<!-- Written by bench/tune_triton.py; edit that. -->", "",
+            f"`tools/build && bench/tune_triton.py` wrote this in {spent_s:.0f} s on {machine()}. Triton 2.51 (nvidia-pytriton "
+            "0.7.0, its server run directly) with onnxruntime 1.32 in the python backend, on the CPU; each model over batch "
+            "1, 2, 4, 8, 16, delay 0, 1, 4 ms, instances 1, 2 and threads 1, 2: 60 configurations, loaded through the "
+            f"repository API. At most {trials} trials; Poisson arrivals; default is batch 1, no delay, one instance, one thread.",
+            "", f"Energy: {tuning.energy_words()}.", "", "## What was found", ""]
+    text += table(["model", "load", "p99 limit", "trials", "time", "returned", "default costs", "returned costs", "saving",
+                   "p99 of returned", "p99, perf_analyzer"], [row_of(run) for run in runs])
+    text += ["", "Costs are joules per request, idle power included.", "", "## perf_analyzer's opinion", "",
+             f"perf_analyzer 2.60 at the same arrivals, default and returned in turn, {rounds} times 3 s windows, medians. Processor "
+             "time is what the server's processes used per request meanwhile: no model, but the load of this machine's "
+             "neighbours is in it (caches, clocks).", ""]
+    text += table(["model", "configuration", "", "p50 of tune", "p50 of perf_analyzer", "ratio", "p99 of tune",
+                   "p99 of perf_analyzer", "served in tune", "served in perf_analyzer", "processor time"],
+                  [row for run in runs for row in perf_rows(run)])
+    text += ["", "## The commands", ""]
+    for run in runs:
+        text += [f"{run['model']}: {WHAT[run['model']]}. Why it ended: {run['result']['why']}", "", "```", run["command"], "```", ""]
+    return "\n".join(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wattgov", default="build/release/wattgov")
+    parser.add_argument("--cache", default="build/peers")
+    parser.add_argument("--model", action="append", choices=sorted(LOADS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=15)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    begin = time.monotonic()
+    try:
+        install.perf_analyzer(arguments.cache)
+        runs = [measure(arguments.wattgov, arguments.cache, model, arguments.rounds, arguments.trials, arguments.seed)
+                for model in arguments.model or LOADS]
+    except install.Unavailable as unavailable:
+        skip(str(unavailable))
+    text = document(runs, time.monotonic() - begin, arguments.trials, arguments.rounds)
+    if arguments.model:
+        print(text)
+        return
+    os.makedirs("build/results", exist_ok=True)
+    with open("build/results/tuning-live.json", "w", encoding="utf-8") as file:
+        json.dump(runs, file, indent=1)
+    with open("docs/results/tuning-live.md", "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()
