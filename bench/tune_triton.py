@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Tunes four real ONNX models on the real Triton server, live, and writes down what came out.
 
-    tools/build && bench/tune_triton.py            some 20 minutes; keep the machine quiet meanwhile
+    tools/build && bench/tune_triton.py            some 10 minutes; keep the machine quiet meanwhile
     bench/tune_triton.py --model voice --rounds 1  one model, to the terminal, nothing is written
 
 Each model is tuned by `wattgov tune` over batch, delay, instances and threads (60 configurations) under a limit on p99 at
@@ -50,7 +50,7 @@ def measure(program, cache, model, rounds, trials, seed):
         result, said = tuning.tune(program, told, 1200)
         tuned_s = time.monotonic() - begin
         configurations = {"default": result["default"]["settings"], "returned": result["returned"]["settings"]}
-        medians = tuning.confirm(cache, server, model, configurations, rate, rounds, 3.0)
+        medians = tuning.confirm(cache, server, model, configurations, rate, rounds, 2.0)
         command = shlex.join(["wattgov", "tune", *told]).replace(server.http, "HOST:PORT").replace(server.grpc, "HOST:PORT")
     return {"model": model, "rate": rate, "limit_s": limit_s, "result": result, "said": said, "time_s": tuned_s,
             "perf": medians, "command": command}
@@ -88,7 +88,7 @@ def document(runs, spent_s, trials, rounds):
     text += table(["model", "load", "p99 limit", "trials", "time", "returned", "default costs", "returned costs", "saving",
                    "p99 of returned", "p99, perf_analyzer"], [row_of(run) for run in runs])
     text += ["", "Costs are joules per request, idle power included.", "", "## perf_analyzer's opinion", "",
-             f"perf_analyzer 2.60 at the same arrivals, default and returned in turn, {rounds} times 3 s windows, medians. Processor "
+             f"perf_analyzer 2.60 at the same arrivals, default and returned in turn, {rounds} times three windows of 2 s, medians. Processor "
              "time is what the server's processes used per request meanwhile: no model, but the load of this machine's "
              "neighbours is in it (caches, clocks).", ""]
     text += table(["model", "configuration", "", "p50 of tune", "p50 of perf_analyzer", "ratio", "p99 of tune",
@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--cache", default="build/peers")
     parser.add_argument("--model", action="append", choices=sorted(LOADS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--trials", type=int, default=15)
+    parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.chdir(ROOT)
