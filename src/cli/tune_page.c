@@ -238,6 +238,7 @@ static void write_slice(struct wg_page *page, const struct wg_tune_report *repor
                         struct slice *slice)
 {
     const struct wg_tuning_knob *knob = &report->setup->knobs.space->knobs[k];
+    const bool is_doubling = knob->role == WG_TUNING_BATCH || knob->role == WG_TUNING_TRAIN_BATCH;
     take_slice(report, k, slice);
     if (slice->count + slice->measured == 0)
         return;
@@ -261,7 +262,9 @@ static void write_slice(struct wg_page *page, const struct wg_tune_report *repor
                                              .y = slice->measured_y,
                                              .count = slice->measured}};
     const struct wg_plot plot = {.title = knob->name,
-                                 .x = {.title = knob->name, .unit = unit_of(knob)},
+                                 .x = {.title = knob->name,
+                                       .unit = unit_of(knob),
+                                       .scale = is_doubling ? WG_PLOT_LOG2 : WG_PLOT_LINEAR},
                                  .y = {.title = report->setup->goal.objective.text},
                                  .series = series,
                                  .series_count = 3};

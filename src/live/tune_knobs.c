@@ -4,6 +4,7 @@
  */
 #include "live/tune_knobs.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -229,6 +230,7 @@ static enum wg_code take_default(const struct spec *spec, struct wg_tune_knob *k
         return reject(spec, err, "default= to name one of its levels");
     if (!isfinite(wanted))
         return WG_OK; /* a device's: chosen already */
+    assert(knob->levels != NULL && knob->count > 0);
     size_t best = 0;
     for (size_t i = 1; i < knob->count; i++)
         if (fabs(knob->levels[i] - wanted) < fabs(knob->levels[best] - wanted))
@@ -278,7 +280,7 @@ static enum wg_code knob_init(struct wg_tune_knobs *knobs, struct wg_tune_knob *
     enum wg_code code = spec_parse(&spec, text, err);
     if (code != WG_OK)
         return code;
-    memcpy(knob->name, spec.name, strlen(spec.name) + 1);
+    memcpy(knob->name, spec.text, strlen(spec.text) + 1); /* the name alone by now */
     knob->switch_s = spec.switch_s;
     for (size_t i = 0; &knobs->knobs[i] != knob; i++)
         if (strcmp(knobs->knobs[i].name, knob->name) == 0)

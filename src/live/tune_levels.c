@@ -51,7 +51,7 @@ static enum wg_code read_range(const struct wg_tune_level_list *list, const char
         !(high >= low) || !(step > 0))
         return reject(text, err, "FROM:TO:STEP with FROM at most TO, and a step above 0");
     const double steps = floor((high - low) / step * (1 + 1e-12) + 1e-9);
-    if (steps >= WG_TUNING_LEVELS_MAX)
+    if (steps >= (double)WG_TUNING_LEVELS_MAX)
         return reject(text, err, "at most 1024 levels");
     for (size_t i = 0; i <= (size_t)steps; i++)
         out[(*count)++] = low + (double)i * step;
@@ -258,7 +258,7 @@ static enum wg_code take_governor_list(const struct wg_tune_devices *devices,
     return code;
 }
 
-static_assert((int)WG_TUNE_DEVICES_MAX <= (int)WG_TRAIN_GPUS_MAX,
+static_assert(WG_TUNE_DEVICES_MAX + 0 <= WG_TRAIN_GPUS_MAX + 0,
               "the governor's list has room for all GPUs");
 
 enum wg_code wg__tune_levels_of_devices(const struct wg_tune_level_list *list, const char *text,

@@ -25,6 +25,7 @@ static const double pooled_most = 6;     /* windows that earlier trials count as
 static const double pooled_trusted = 4;  /* of them, for one window to do */
 static const double prior_windows = 1;   /* that the wanted precision itself counts as */
 static const double hopeless_sigmas = 4; /* beyond a limit */
+static const double most_error = 0.2;    /* a percentile of too few samples has no upper end */
 static const double least_error = 1e-4;  /* nothing real is better known */
 static const double clock_slack = 1.02;  /* a clock that runs above its lock by more ignores it */
 static const double cooler_c = 5;
@@ -88,10 +89,10 @@ static double error_of(const struct wg_tune_run *run, const struct windows *wind
     const double own = is_own_known ? sqrt(own2 / (double)n) : 0;
     const double between = sqrt(variance / (double)n);
     if (n == 1 && run->request->tells_errors && is_own_known)
-        return fmax(own, least_error);
+        return fmin(fmax(own, least_error), most_error);
     if (n == 1 && pooled < pooled_trusted)
         return 0;
-    return fmax(fmax(own, between), least_error);
+    return fmin(fmax(fmax(own, between), least_error), most_error);
 }
 
 /* Whether a limit is surely missed: more windows would only say by how much. */

@@ -88,18 +88,19 @@ bool wg__tune_should_stop(struct wg_tune_run *run)
 
 bool wg__tune_wait(struct wg_tune_run *run, double time_s)
 {
-    const double until_s = wg__tune_now_s() + time_s;
-    for (double left_s = time_s; left_s > 0; left_s = until_s - wg__tune_now_s()) {
-        if (wg__tune_should_stop(run))
-            return false;
+    const uint64_t until_ns = wg__clock_ns() + (uint64_t)(fmax(0, time_s) * 1e9);
+    while (!wg__tune_should_stop(run)) {
+        const uint64_t now_ns = wg__clock_ns();
+        if (now_ns >= until_ns)
+            return true;
         bool to_group = false;
-        const uint64_t tick_ns = (uint64_t)(fmin(left_s, look_s) * 1e9);
-        const int signal =
-            wg__signals_wait(run->request->signals, wg__clock_ns() + tick_ns, &to_group);
+        const uint64_t tick_ns = now_ns + (uint64_t)(look_s * 1e9);
+        const int signal = wg__signals_wait(run->request->signals,
+                                            tick_ns < until_ns ? tick_ns : until_ns, &to_group);
         if (signal != 0 && signal != SIGCHLD && run->result->signal == 0)
             run->result->signal = signal;
     }
-    return !wg__tune_should_stop(run);
+    return false;
 }
 
 static bool should_stop(void *context)

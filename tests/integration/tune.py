@@ -142,6 +142,39 @@ class Searching(Case):
         self.assertAlmostEqual(figures["mean_s"], 0.2)
 
 
+class Serving(Case):
+    """A server whose law is known (fake_server.py), under our own load."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "tests/integration/fake_server.py"),
+                                        "--batch-base-ms", "5", "--memory-rows", "16"], stdout=subprocess.PIPE, text=True)
+        self.stack.callback(self.server.stdout.close)
+        self.stack.callback(self.server.wait)
+        self.stack.callback(self.server.kill)
+        self.url = f"http://127.0.0.1:{json.loads(self.server.stdout.readline())['http']}"
+
+    def test_finds_the_batch_that_serves_the_load(self):
+        # 5 ms a batch of any size: 400 requests a second are more than batches of one can serve.
+        found = self.result("--server", self.url, "--model", "m", "--shape", "x:1x3", "--knob", "batch=1,4,8,32:batch",
+                            "--arrivals", "poisson:400", "--slo", "p99<=50ms", "--energy", "model:busy=60,idle=20",
+                            "--min-window", "300ms", "--max-window", "500ms", "--precision", "0.1", "--warm-up", "100ms",
+                            "--max-trials", "5")
+        outcomes = {trial["settings"]["batch"]: trial["outcome"] for trial in found["trials"]}
+        self.assertNotEqual(outcomes[1], "measured")
+        self.assertIn(found["returned"]["settings"]["batch"], (4, 8))
+        if 32 in outcomes:
+            self.assertEqual(outcomes[32], "out_of_memory")
+        self.assertIn("stated model", found["energy"]["text"])
+        served = [trial for trial in found["trials"] if trial["outcome"] == "measured"][0]["figures"]
+        self.assertAlmostEqual(served["requests_per_s"], 400, delta=80)
+
+    def test_a_server_that_is_not_there_is_told(self):
+        done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy", "command")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("127.0.0.1:9", done.stderr)
+
+
 class Failing(Case):
     def test_crashes_hangs_and_lack_of_memory_are_data(self):
         text = ('case {batch} in 9) echo "RuntimeError: CUDA out of memory." >&2; exit 1;; 6) trap "" TERM; sleep 30;; '
