@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -482,6 +483,9 @@ enum wg_code wg__load_generator_run(struct wg_load_generator *generator,
                                     struct wg_error *err)
 {
     start_run(generator, plan, out);
+    /* Sleeps end when they should: by default the kernel may take 50 us more. */
+    const int slack_ns = prctl(PR_GET_TIMERSLACK);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL);
     const uint64_t run_ns = wg__clock_ns();
     uint64_t looked_ns = run_ns;
     while (goes_on(generator)) {
@@ -504,6 +508,8 @@ enum wg_code wg__load_generator_run(struct wg_load_generator *generator,
         settle(generator);
     const bool was_cut = out->outcome == WG_WORKLOAD_CUT;
     drain(generator);
+    if (slack_ns > 0)
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
     if (!was_cut)
         conclude(generator);
     if (generator->code != WG_OK && err != NULL)

@@ -67,13 +67,13 @@ struct wg_workload_server {
     size_t max_batch; /* of the model; 0: it does not batch, or does not say */
     bool has_statistics;
     struct wg_kserve_statistics seen; /* at the last look */
-    bool has_switched; /* it was loaded or started by the present set */
+    bool has_switched;                /* it was loaded or started by the present set */
     double switch_s;
 };
 
 static inline struct wg_workload_server *wg__server_of(struct wg_workload *workload)
 {
-    return (struct wg_workload_server *)(void *)workload;
+    return (struct wg_workload_server *)workload;
 }
 
 /* The op `set`. */

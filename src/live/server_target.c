@@ -247,7 +247,7 @@ enum wg_code wg__server_target_make_prompts(struct wg_server_target *target, uin
 
 static struct wg_server_target *self(struct wg_load_target *load)
 {
-    return (struct wg_server_target *)(void *)load;
+    return (struct wg_server_target *)load;
 }
 
 static void begin(struct wg_load_target *load, struct wg_load_attempt *attempt,

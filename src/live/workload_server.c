@@ -590,5 +590,5 @@ enum wg_code wg__workload_server_open(struct wg_workload **out,
 
 double wg__workload_server_switch_s(const struct wg_workload *workload)
 {
-    return ((const struct wg_workload_server *)(const void *)workload)->switch_s;
+    return ((const struct wg_workload_server *)workload)->switch_s;
 }

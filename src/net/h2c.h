@@ -58,7 +58,7 @@ bool wg__h2c_is_for(const struct wg_h2c *h2c, const char *url);
  * the next `work`. WG_ENOMEM. */
 enum wg_code wg__h2c_submit(struct wg_h2c *h2c, const char *url,
                             const struct wg_h2c_header *headers, size_t header_count,
-                            const char *body, size_t length, void *stream, int32_t *id_out,
+                            const char *body, size_t length, void *user, int32_t *id_out,
                             struct wg_error *err);
 
 /* Ends a request; no call comes for it any more. */

@@ -28,7 +28,7 @@ struct writer {
 
 static void append(ProtobufCBuffer *base, size_t length, const uint8_t *bytes)
 {
-    struct writer *writer = (struct writer *)(void *)base;
+    struct writer *writer = (struct writer *)base;
     wg__buffer_append(writer->out, (const char *)bytes, length);
 }
 
@@ -193,7 +193,7 @@ enum wg_code wg__kserve_unpack_ready(bool *out, const char *body, size_t length,
         unpack(&kserve__ready_response__descriptor, body, length, "whether it is ready", err);
     if (message == NULL)
         return WG_EDATA;
-    *out = ((Kserve__ReadyResponse *)(void *)message)->ready != 0;
+    *out = ((Kserve__ReadyResponse *)message)->ready != 0;
     release(message);
     return WG_OK;
 }
@@ -205,7 +205,7 @@ enum wg_code wg__kserve_unpack_metadata(struct wg_kserve_metadata *out, const ch
                                        "the model's metadata", err);
     if (message == NULL)
         return WG_EDATA;
-    const Kserve__ModelMetadataResponse *answer = (void *)message;
+    const Kserve__ModelMetadataResponse *answer = (const void *)message;
     *out = (struct wg_kserve_metadata){.input_count = 0};
     enum wg_code code = WG_OK;
     for (size_t i = 0; code == WG_OK && i < answer->n_inputs; i++) {
@@ -224,7 +224,7 @@ enum wg_code wg__kserve_unpack_max_batch(size_t *out, const char *body, size_t l
                                        "the model's configuration", err);
     if (message == NULL)
         return WG_EDATA;
-    const Kserve__ModelConfig *config = ((Kserve__ModelConfigResponse *)(void *)message)->config;
+    const Kserve__ModelConfig *config = ((Kserve__ModelConfigResponse *)message)->config;
     *out = config != NULL && config->max_batch_size > 0 ? (size_t)config->max_batch_size : 0;
     release(message);
     return WG_OK;
@@ -273,7 +273,7 @@ enum wg_code wg__kserve_unpack_statistics(struct wg_kserve_statistics *out, cons
                                        "the model's statistics", err);
     if (message == NULL)
         return WG_EDATA;
-    const Kserve__ModelStatisticsResponse *answer = (void *)message;
+    const Kserve__ModelStatisticsResponse *answer = (const void *)message;
     *out = (struct wg_kserve_statistics){.inferences = 0};
     for (size_t i = 0; i < answer->n_model_stats; i++)
         add_model(out, answer->model_stats[i]);

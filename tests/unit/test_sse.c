@@ -79,13 +79,11 @@ static void an_event_beyond_the_bound_ends_it(void **state)
     wg__sse_init(&sse);
     wg__buffer_init(&out);
     char line[1024];
-    memset(line, 'x', sizeof line);
-    memcpy(line, "data: ", 6);
-    line[sizeof line - 1] = '\n';
+    (void)snprintf(line, sizeof line, "data: %01016d\n", 0);
     size_t pushed = 0;
     while (pushed < 4 * (size_t)WG_SSE_EVENT_MAX &&
-           wg__sse_push(&sse, line, sizeof line, take, &out))
-        pushed += sizeof line;
+           wg__sse_push(&sse, line, sizeof line - 1, take, &out))
+        pushed += sizeof line - 1;
     assert_in_range(pushed, WG_SSE_EVENT_MAX / 2, WG_SSE_EVENT_MAX + (1 << 16));
     assert_false(wg__sse_push(&sse, "\n\n", 2, take, &out));
     wg__sse_fini(&sse);
