@@ -75,7 +75,8 @@ bool wg__load_figure(struct wg_load_result *result, const char *name, struct wg_
     const bool is_tokens = strcmp(name, "output_tokens_per_s") == 0;
     if (is_tokens || strcmp(name, "requests_per_s") == 0) {
         const double count = is_tokens ? result->tokens : (double)result->answered;
-        const double error = result->answered > 0 ? 1 / sqrt((double)result->answered) : (double)INFINITY;
+        const double error =
+            result->answered > 0 ? 1 / sqrt((double)result->answered) : (double)INFINITY;
         *out = (struct wg_load_estimate){
             .value = result->time_s > 0 ? count / result->time_s : (double)NAN,
             /* As much as N/latency varies, and no more than a Poisson count. */

@@ -96,7 +96,7 @@ static double batch_share_variance(const struct wg_load_window *window, double l
             within += window->values[b * each + i] <= limit;
         shares[b] = (double)within / (double)each;
     }
-    return wg__variance_sample(shares, WG_LOAD_WINDOW_BATCHES) / WG_LOAD_WINDOW_BATCHES;
+    return wg__variance_sample(shares, WG_LOAD_WINDOW_BATCHES) / (double)WG_LOAD_WINDOW_BATCHES;
 }
 
 /* Standard error of the share of latencies up to percentile q. */
@@ -145,7 +145,7 @@ static double mean_error(const struct wg_load_window *window, double mean)
     for (size_t b = 0; b < WG_LOAD_WINDOW_BATCHES; b++)
         means[b] = wg__mean(window->values + b * each, each);
     const double batches =
-        wg__variance_sample(means, WG_LOAD_WINDOW_BATCHES) / WG_LOAD_WINDOW_BATCHES;
+        wg__variance_sample(means, WG_LOAD_WINDOW_BATCHES) / (double)WG_LOAD_WINDOW_BATCHES;
     return sqrt(fmax(independent, batches));
 }
 

@@ -78,10 +78,11 @@ static int add_attributes(posix_spawnattr_t *attributes)
 static int spawn(pid_t *pid, const char *command, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes)
 {
-    const union {
+    union {
         const char *in;
         char *out;
-    } lent = {.in = command};
+    } lent;
+    lent.in = command; /* posix_spawn does not write to it */
     char setpriv[] = "setpriv", flag[] = "--pdeathsig", term[] = "TERM", shell[] = "/bin/sh",
          option[] = "-c";
     char *words[] = {setpriv, flag, term, shell, option, lent.out, NULL};
@@ -142,8 +143,10 @@ void wg__server_process_stop(struct wg_server_process *process, double patience_
     while (wg__server_process_is_running(process)) {
         if (wg__clock_ns() >= until_ns) {
             (void)kill(-group, SIGKILL);
-            while (waitpid(group, &process->status, 0) < 0 && errno == EINTR)
-                continue;
+            pid_t ended;
+            do
+                ended = waitpid(group, &process->status, 0);
+            while (ended < 0 && errno == EINTR);
             process->pid = 0;
             break;
         }

@@ -325,10 +325,12 @@ bool wg__h2c_was_connected(const struct wg_h2c *h2c)
 /* nghttp2 copies names and values, and does not write to them. */
 static nghttp2_nv header(const char *name, const char *value)
 {
-    const union {
+    union {
         const char *in;
         uint8_t *out;
-    } lent_name = {.in = name}, lent_value = {.in = value};
+    } lent_name, lent_value;
+    lent_name.in = name;
+    lent_value.in = value;
     return (nghttp2_nv){.name = lent_name.out,
                         .namelen = strlen(name),
                         .value = lent_value.out,

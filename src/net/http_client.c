@@ -46,6 +46,8 @@ enum { EVENTS = 64, NO_ALARM = -1, BODY_KEPT_MAX = 1 << 20 };
 
 /* -- What curl calls -------------------------------------------------------------------------- */
 
+/* curl's type of call. */
+// cppcheck-suppress constParameter
 static int socket_changed(CURL *easy, curl_socket_t socket, int what, void *context, void *known)
 {
     (void)easy;

@@ -48,7 +48,8 @@ static char *lend(const char *text)
     union {
         const char *in;
         char *out;
-    } lent = {.in = text};
+    } lent;
+    lent.in = text;
     return lent.out;
 }
 
@@ -57,13 +58,13 @@ void wg__kserve_pack_model(struct wg_buffer *out, const char *model, const char 
     Kserve__ModelRequest request = KSERVE__MODEL_REQUEST__INIT;
     request.name = lend(model);
     request.version = lend(version);
-    pack(out, &request.base);
+    pack(out, (const ProtobufCMessage *)&request);
 }
 
 void wg__kserve_pack_empty(struct wg_buffer *out)
 {
     const Kserve__Empty request = KSERVE__EMPTY__INIT;
-    pack(out, &request.base);
+    pack(out, (const ProtobufCMessage *)&request);
 }
 
 void wg__kserve_pack_repository(struct wg_buffer *out, const char *model, const char *config)
@@ -82,7 +83,7 @@ void wg__kserve_pack_repository(struct wg_buffer *out, const char *model, const 
         request.n_parameters = 1;
         request.parameters = parameters;
     }
-    pack(out, &request.base);
+    pack(out, (const ProtobufCMessage *)&request);
 }
 
 /* The structs of a request, one an input. */
@@ -135,10 +136,10 @@ enum wg_code wg__kserve_pack_infer(struct wg_buffer *out, const char *model, con
     enum wg_code code = WG_OK;
     if (data.failed)
         out->failed = true;
-    else if (protobuf_c_message_get_packed_size(&request.base) > UINT32_MAX)
+    else if (protobuf_c_message_get_packed_size((const ProtobufCMessage *)&request) > UINT32_MAX)
         code = wg__fail(err, WG_EINVAL, "a request of %zu bytes is too long for gRPC", data.length);
     else
-        pack(out, &request.base);
+        pack(out, (const ProtobufCMessage *)&request);
     wg__buffer_fini(&data);
     return code;
 }

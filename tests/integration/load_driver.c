@@ -291,8 +291,10 @@ static void step(struct driver *driver, const char *name, char **words, size_t c
         return;
     }
     if (strcmp(name, "wait") == 0) {
-        while (getchar() != '\n' && !feof(stdin))
-            continue;
+        int byte;
+        do
+            byte = getchar();
+        while (byte != '\n' && byte != EOF);
         return;
     }
     if (strcmp(name, "recover") == 0) {

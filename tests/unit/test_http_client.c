@@ -37,8 +37,9 @@ static void *serve(void *context)
         const ssize_t got = recv(fd, request, sizeof request, 0);
         if (got > 0 && !server->is_silent)
             (void)send(fd, server->answer, server->length, MSG_NOSIGNAL);
-        while (server->is_silent && recv(fd, request, sizeof request, 0) > 0)
-            continue; /* until the client goes */
+        ssize_t more = server->is_silent ? 1 : 0;
+        while (more > 0) /* until the client goes */
+            more = recv(fd, request, sizeof request, 0);
         (void)shutdown(fd, SHUT_RDWR);
         (void)close(fd);
     }

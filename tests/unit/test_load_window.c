@@ -71,9 +71,9 @@ static void compare_errors(double q, size_t count, double memory, double *truth,
         errors += estimate.error;
     }
     wg__load_window_fini(&window);
-    const double mean = sum / WINDOWS;
-    *truth = sqrt(squares / WINDOWS - mean * mean) / mean;
-    *told = errors / WINDOWS;
+    const double mean = sum / (double)WINDOWS;
+    *truth = sqrt(squares / (double)WINDOWS - mean * mean) / mean;
+    *told = errors / (double)WINDOWS;
 }
 
 static void errors_are_what_repetitions_show(void **state)
