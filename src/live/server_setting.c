@@ -190,6 +190,15 @@ static enum wg_code learn_base(struct wg_workload_server *server, struct wg_erro
     return wg__triton_config(server->control, &server->base_config, err);
 }
 
+/* A server in explicit mode that was started anew has no model: ours is loaded as it is in the
+ * repository. One that cannot load says so when it is asked about the model. */
+static void load_if_missing(struct wg_workload_server *server)
+{
+    struct wg_error ignored;
+    if (wg__triton_model_ready(server->control, &ignored) != WG_OK)
+        (void)load(server, NULL, &ignored);
+}
+
 /* The settings that go into the configuration, with their paths. */
 struct edits {
     const char *paths[WG_SERVER_SETTINGS_MAX];
@@ -214,8 +223,11 @@ static enum wg_code apply(struct wg_workload_server *server, char *config, struc
 static enum wg_code configure(struct wg_workload_server *server, const struct edits *edits,
                               struct wg_error *err)
 {
-    if (edits->count == 0)
+    if (edits->count == 0) {
+        if (server->control != NULL && !server->is_made)
+            load_if_missing(server);
         return WG_OK;
+    }
     if (server->control == NULL)
         return wg__fail(err, WG_EINVAL,
                         "knob '%s': '%s' is a place in a model's configuration, which an OpenAI "
@@ -374,9 +386,15 @@ enum wg_code wg__server_look(struct wg_workload_server *server, struct wg_error 
         code == WG_ENOENT || (code == WG_OK && wg__kserve_has_fallen(&server->seen, &now));
     if (code != WG_OK && !is_new)
         return code;
-    if (is_new && server->config != NULL) {
+    if (is_new) {
         /* Somebody has started the server anew: it has its own configuration now. */
-        code = apply(server, NULL, err);
+        if (server->config != NULL) {
+            code = apply(server, NULL, err);
+        } else {
+            forget_config(server);
+            load_if_missing(server);
+            code = WG_OK;
+        }
         if (code == WG_OK)
             code = wg__server_make(server, err);
         if (code == WG_OK)
