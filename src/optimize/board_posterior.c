@@ -335,15 +335,16 @@ static double evidence(const struct wg_board_posterior *posterior, struct wg_boa
     return score;
 }
 
-/* Step 4: how large the residual is, channel by channel around the last answer. */
+/* Step 4: how large the residual is, channel by channel around the last answer. With many knobs the
+ * fit would need more trials than a search has, and stops it too soon. */
 static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *work,
                     const struct wg_board_channel *channels, size_t count)
 {
     size_t most = 0;
     for (size_t c = 0; c < count; c++)
         most = channels[c].count > most ? channels[c].count : most;
-    const size_t knobs = wg__board_pool_axes(posterior->pool)->moving;
-    if (most < RHO_LEAST_ROWS || knobs > posterior->settings.rho_knobs)
+    const struct wg_board_axes *axes = wg__board_pool_axes(posterior->pool);
+    if (most < RHO_LEAST_ROWS || axes->moving > posterior->settings.rho_knobs || axes->is_training)
         return;
     double best = -INFINITY;
     double chosen[WG_BOARD_CHANNELS_MAX];

@@ -230,6 +230,13 @@ static double least_margin(const struct state *state, const struct wg_tuning_goa
     return least;
 }
 
+/* How surely a candidate must meet the limits: each further look at it gives chance another one. */
+static double certainty_of(const struct wg_tuning_view *view, size_t configuration)
+{
+    const double looks = (double)view->measured[configuration];
+    return wg__tuner_constants.certainty + wg__tuner_constants.certainty_again * fmax(looks - 1, 0);
+}
+
 static double log_feasible(const struct state *state, const struct wg_tuning_goal *goal,
                            const struct picture *picture, size_t x)
 {
@@ -245,13 +252,15 @@ static double log_certified(const struct state *state, const struct wg_tuning_vi
                             const struct picture *picture, size_t x)
 {
     const double noise = fmax(view->noise, 1e-4);
+    const double certainty =
+        certainty_of(view, picture->candidates[x]) + wg__tuner_constants.certainty_again;
     double sum = 0;
     for (size_t c = 1; c < state->channel_count; c++) {
         const double sd = (double)picture->sd[c][x];
         const double after = sd * noise / hypot(sd, noise);
         const double moves = sqrt(fmax(sd * sd - after * after, 1e-16));
         const double slack = margin(state, view->goal, picture, c, x) * sd;
-        sum += wg__log_normal_cdf((slack - wg__tuner_constants.certainty * after) / moves);
+        sum += wg__log_normal_cdf((slack - certainty * after) / moves);
     }
     return sum;
 }
@@ -324,7 +333,7 @@ static void find_incumbent(const struct state *state, const struct wg_tuning_vie
         if (view->measured[configuration] == 0 || view->is_banned[configuration])
             continue;
         const double least = least_margin(state, view->goal, out, x);
-        if (least >= wg__tuner_constants.certainty) {
+        if (least >= certainty_of(view, configuration)) {
             if (out->incumbent == SIZE_MAX || cost[x] < cost[out->incumbent]) {
                 out->runner_up = out->incumbent;
                 out->incumbent = x;
@@ -352,7 +361,8 @@ static void look(const struct state *state, const struct wg_tuning_view *view, s
     const size_t reference = wg__board_pool_candidate(state->pool, state->reference);
     out->cost = (double)out->mean[0][out->incumbent != SIZE_MAX ? out->incumbent : reference];
     out->dimension = state->axes.moving;
-    const bool is_early = out->dimension >= 3 && view->trial_count <= out->dimension;
+    const bool is_early = out->dimension >= (size_t)wg__tuner_constants.early_knobs &&
+                          view->trial_count <= out->dimension;
     out->early_weight = is_early ? wg__tuner_constants.early_weight : 1;
 }
 
@@ -382,7 +392,7 @@ static bool score_of(const struct state *state, const struct wg_tuning_view *vie
     if (picture->incumbent == SIZE_MAX || x == picture->incumbent ||
         view->measured[configuration] == 0 || view->trial_count <= picture->dimension ||
         view->measured[configuration] >= (size_t)constants->again_most || gain <= 0 ||
-        least_margin(state, view->goal, picture, x) >= constants->certainty)
+        least_margin(state, view->goal, picture, x) >= certainty_of(view, configuration))
         return false;
     const double score = log(gain) + log_certified(state, view, picture, x);
     *out = (struct score){score, score, true};

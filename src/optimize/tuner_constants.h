@@ -35,15 +35,17 @@
     X(pair_e, 0.04, "")                                                                            \
     X(local_e, 0.06, "")                                                                           \
     X(shared_noise, 0.03, "what all figures share: the noise of the first")                        \
-    X(rho_sd, 0.5, "prior of the logarithm of the residual's size,")                               \
-    X(rho_knobs, 2, "which is fitted with so many knobs at most: more need more trials")           \
+    X(rho_sd, 0.7, "prior of the logarithm of the residual's size,")                               \
+    X(rho_knobs, 2, "which is fitted with so many knobs at most, and not in training")             \
                                                                                                    \
     /* The choice (policy_tune_wattgov.c). */                                                      \
-    X(certainty, 1.15, "kappa: a limit is met when it is met so many sd away")                     \
-    X(early_weight, 0.3, "of feasibility in the first trials, one a knob")                         \
+    X(certainty, 1.1, "kappa: a limit is met when it is met so many sd away")                      \
+    X(certainty_again, 0.1, "and by this more for each trial after the first")                     \
+    X(early_weight, 0.3, "of feasibility in the first trials, one a knob, if there are")           \
+    X(early_knobs, 3, "so many knobs at least")                                                    \
     X(again_most, 6, "trials of one configuration, validation apart")                              \
     X(stop_share, 0.003, "tau: stop below this expected relative saving,")                         \
-    X(stop_share_wide, 0.002, "and this with three knobs or more, or a training batch")            \
+    X(stop_share_wide, 0.0015, "and this with three knobs or more, or a training batch")           \
     X(stop_least, 3, "trials before it may stop")
 
 struct wg_tuner_constants {
