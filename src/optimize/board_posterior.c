@@ -23,7 +23,7 @@
 #include "optimize/posterior_parts.h"
 #include "optimize/tuner_constants.h"
 
-enum { RHO_COUNT = 7, RHO_ONE = 3, RHO_APART = 3, RHO_LEAST_ROWS = 3 };
+enum { RHO_COUNT = 7, RHO_APART = 3, RHO_LEAST_ROWS = 3 };
 
 static const double rhos[RHO_COUNT] = {0.4, 0.6, 0.8, 1, 1.4, 2, 2.8};
 static const double least_left = 0.001; /* of the likelihood, for the Kalman step */
@@ -335,16 +335,23 @@ static double evidence(const struct wg_board_posterior *posterior, struct wg_boa
     return score;
 }
 
+static bool can_fit(const struct wg_board_posterior *posterior,
+                    const struct wg_board_channel *channels, size_t count)
+{
+    const struct wg_board_axes *axes = wg__board_pool_axes(posterior->pool);
+    size_t most = 0;
+    for (size_t c = 0; c < count; c++)
+        most = channels[c].count > most ? channels[c].count : most;
+    return most >= RHO_LEAST_ROWS && axes->moving <= posterior->settings.rho_knobs &&
+           !axes->is_training;
+}
+
 /* Step 4: how large the residual is, channel by channel around the last answer. With many knobs the
  * fit would need more trials than a search has, and stops it too soon. */
 static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *work,
                     const struct wg_board_channel *channels, size_t count)
 {
-    size_t most = 0;
-    for (size_t c = 0; c < count; c++)
-        most = channels[c].count > most ? channels[c].count : most;
-    const struct wg_board_axes *axes = wg__board_pool_axes(posterior->pool);
-    if (most < RHO_LEAST_ROWS || axes->moving > posterior->settings.rho_knobs || axes->is_training)
+    if (!can_fit(posterior, channels, count))
         return;
     double best = -INFINITY;
     double chosen[WG_BOARD_CHANNELS_MAX];

@@ -383,7 +383,8 @@ static bool score_of(const struct state *state, const struct wg_tuning_view *vie
     const double sd = (double)picture->sd[0][x];
     if (!view->is_tried[configuration]) {
         const double feasible = log_feasible(state, view->goal, picture, x);
-        const double improvement = log(sd) + wg__log_expected_improvement(gain / sd);
+        const double improvement = log(sd) + wg__log_expected_improvement(gain / sd) +
+                                   wg__tuning_log_survival(view, configuration);
         *out = (struct score){improvement + picture->early_weight * feasible,
                               improvement + feasible, false};
         return true;
@@ -566,6 +567,7 @@ const struct wg_tuning_policy_ops wg__tuning_policy_wattgov = {
     .word = "wattgov",
     .default_first = true,
     .validates = true,
+    .prunes = true,
     .create = create,
     .destroy = destroy,
     .decide = decide,

@@ -17,7 +17,7 @@ static void check_space(struct wg_tuning_space *space, const double (*golden)[2]
 {
     struct wg_board_axes axes;
     assert_int_equal(wg__board_axes_init(&axes, space, NULL), WG_OK);
-    float z[WG_BOARD_NUMBERS_MAX];
+    float z[WG_BOARD_NUMBERS_MAX] = {0};
     for (size_t i = 0; i < wg__board_numbers(&axes); i++)
         z[i] = (float)(1.2 * sin(1.7 * (double)i + 1));
     struct wg_board board;
@@ -90,7 +90,7 @@ static void a_lower_limit_never_makes_a_board_faster(void **state)
     assert_int_equal(wg__board_axes_init(&axes, space, NULL), WG_OK);
     for (size_t i = 0; i < 200; i++) {
         const struct wg_rng own = wg__rng_split(&rng, i);
-        float z[WG_BOARD_NUMBERS_MAX];
+        float z[WG_BOARD_NUMBERS_MAX] = {0};
         struct wg_board board;
         wg__board_draw(&axes, &own, z);
         wg__board_from(&axes, z, &board);
