@@ -104,7 +104,9 @@ static double fit_with(struct wg_gp *gp, const double *parameters)
 }
 
 /* Minus the logarithm of the posterior of the hyper-parameters, for NLopt. */
-static double surprise(unsigned count, const double *parameters, double *gradient, void *context)
+static double surprise(unsigned count, const double *parameters,
+                       double *gradient, /* NOLINT(readability-non-const-parameter): NLopt's type */
+                       void *context)
 {
     const struct fit *fit = context;
     const size_t axes = fit->gp->axes;
@@ -146,7 +148,7 @@ static enum wg_code fit_all(struct cbo *cbo, const struct wg_tuning_view *view,
 {
     const size_t axes = view->space->knob_count;
     const int evaluations = view->trial_count < LATE_FROM ? EVALUATIONS : LATE_EVALUATIONS;
-    double found[WG_TUNING_QUANTITIES_MAX][PARAMETERS_MAX];
+    double found[WG_TUNING_QUANTITIES_MAX][PARAMETERS_MAX] = {{0}};
 
     for (size_t q = 0; q < cbo->surrogate.quantity_count; q++) {
         struct wg_gp *gp = &cbo->surrogate.quantities[q].gp;

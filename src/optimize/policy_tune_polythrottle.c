@@ -163,7 +163,7 @@ static void fit(struct wg_tuning_quantity *quantity)
     struct wg_gp_kernel kernel = {.amplitude = 1}, best = {.amplitude = 1};
     double best_likelihood = -(double)INFINITY, length = length_first;
 
-    for (size_t i = 0; i < LENGTHS; i++, length *= length_ratio) {
+    for (size_t i = 0; i < LENGTHS; i++) {
         for (size_t d = 0; d < quantity->gp.axes; d++)
             kernel.length[d] = length;
         const double likelihood = wg__gp_fit(&quantity->gp, &kernel, noise_variance);
@@ -171,6 +171,7 @@ static void fit(struct wg_tuning_quantity *quantity)
             best = kernel;
             best_likelihood = likelihood;
         }
+        length *= length_ratio;
     }
     (void)wg__gp_fit(&quantity->gp, &best, noise_variance);
 }

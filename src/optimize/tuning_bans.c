@@ -85,7 +85,7 @@ bool wg__tuning_same_group(const struct wg_tuning_space *space, size_t a, size_t
     for (size_t k = 0; k < space->knob_count; k++) {
         const struct wg_tuning_knob *knob = &space->knobs[k];
         const bool is_dear = knob->role == WG_TUNING_CATEGORY || knob->role == WG_TUNING_SPLIT ||
-                             knob->switch_s >= WG_TUNING_DEAR_SWITCH_S;
+                             knob->switch_s >= (double)WG_TUNING_DEAR_SWITCH_S;
 
         if (is_dear && wg__tuning_level(space, a, k) != wg__tuning_level(space, b, k))
             return false;

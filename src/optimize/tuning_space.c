@@ -161,26 +161,28 @@ static void owner_free(struct owner *owner)
     wg__free(owner);
 }
 
-static enum wg_code owner_new(struct owner **out, const struct wg_tuning_knob *knobs,
-                              size_t knob_count, struct wg_error *err)
+/* NULL: the code says why. */
+static struct owner *owner_new(const struct wg_tuning_knob *knobs, size_t knob_count,
+                               enum wg_code *code_out, struct wg_error *err)
 {
-    const enum wg_code code = check_knobs(knobs, knob_count, err);
-
-    if (code != WG_OK)
-        return code;
+    *code_out = check_knobs(knobs, knob_count, err);
+    if (*code_out != WG_OK)
+        return NULL;
     struct owner *owner = wg__alloc_zeroed(1, sizeof *owner);
-    if (owner == NULL)
-        return no_memory(err);
+    if (owner == NULL) {
+        *code_out = no_memory(err);
+        return NULL;
+    }
     wg__arena_init(&owner->arena);
     owner->space.knob_count = knob_count;
     for (size_t k = 0; k < knob_count; k++) {
         if (copy_knob(&owner->arena, &knobs[k], &owner->space.knobs[k]))
             continue;
         owner_free(owner);
-        return no_memory(err);
+        *code_out = no_memory(err);
+        return NULL;
     }
-    *out = owner;
-    return WG_OK;
+    return owner;
 }
 
 static int compare_levels(const uint16_t *a, const uint16_t *b, size_t knobs)
@@ -205,7 +207,7 @@ static enum wg_code finish(struct owner *owner, size_t count, struct wg_tuning_s
                            struct wg_error *err)
 {
     struct wg_tuning_space *space = &owner->space;
-    size_t levels[WG_TUNING_KNOBS_MAX];
+    size_t levels[WG_TUNING_KNOBS_MAX] = {0};
 
     space->count = count;
     space->level_of = owner->levels;
@@ -282,10 +284,12 @@ enum wg_code wg__tuning_space_box(struct wg_tuning_space **out, const struct wg_
                                   size_t knob_count, wg_tuning_allows *allows, void *context,
                                   struct wg_error *err)
 {
-    struct owner *owner = NULL;
     size_t combinations = 1, count = 0;
-    enum wg_code code = owner_new(&owner, knobs, knob_count, err);
+    enum wg_code code;
+    struct owner *owner = owner_new(knobs, knob_count, &code, err);
 
+    if (owner == NULL)
+        return code;
     for (size_t k = 0; code == WG_OK && k < knob_count; k++) {
         combinations *= knobs[k].count;
         if (combinations > (allows != NULL ? walked_max : WG_TUNING_CONFIGURATIONS_MAX))
@@ -304,10 +308,10 @@ enum wg_code wg__tuning_space_list(struct wg_tuning_space **out, const struct wg
                                    size_t knob_count, const uint16_t *level_of, size_t count,
                                    struct wg_error *err)
 {
-    struct owner *owner = NULL;
-    enum wg_code code = owner_new(&owner, knobs, knob_count, err);
+    enum wg_code code;
+    struct owner *owner = owner_new(knobs, knob_count, &code, err);
 
-    if (code != WG_OK)
+    if (owner == NULL)
         return code;
     if (count > WG_TUNING_CONFIGURATIONS_MAX)
         code = too_many(err);
@@ -332,14 +336,14 @@ enum wg_code wg__tuning_space_list(struct wg_tuning_space **out, const struct wg
 
 void wg__tuning_space_free(struct wg_tuning_space *space)
 {
-    owner_free((struct owner *)(void *)space);
+    owner_free((struct owner *)space);
 }
 
 /* -- Using ------------------------------------------------------------------------------------ */
 
 size_t wg__tuning_space_find(const struct wg_tuning_space *space, const size_t *levels)
 {
-    const struct owner *owner = (const struct owner *)(const void *)space;
+    const struct owner *owner = (const struct owner *)space;
     uint16_t wanted[WG_TUNING_KNOBS_MAX] = {0};
     size_t low = 0, high = space->count;
 

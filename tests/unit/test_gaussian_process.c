@@ -69,7 +69,7 @@ static void predicts_many_points_as_it_predicts_each(void **state)
 
     (void)state;
     wg__rng_init(&rng, 2);
-    for (size_t i = 0; i < COUNT * 3; i++)
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         x[i] = wg__rng_uniform(&rng);
     for (size_t i = 0; i < SEEN; i++)
         y[i] = wg__rng_uniform(&rng);

@@ -86,7 +86,7 @@ static void make_process(struct process *process)
 
 static void predict(struct process *process, double x, double *mean, double *sd)
 {
-    double k[SEEN_MAX], solved[SEEN_MAX], m = 0, v = 1;
+    double k[SEEN_MAX] = {0}, solved[SEEN_MAX], m = 0, v = 1;
 
     for (size_t i = 0; i < process->n; i++)
         k[i] = wg__matern52(fabs(x - process->x[i]) / process->length);

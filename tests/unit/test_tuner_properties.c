@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { STEPS_MAX = 2000, SPACE_MAX = 8 * 8 * 8, KNOBS = 3, ROUNDS = 40 };
+enum { STEPS_MAX = 2000, SPACE_MAX = 8 * 8 * 8, KNOBS = 3 };
 
 struct run {
     struct wg_tuning_space *space;
@@ -265,25 +265,25 @@ static void run_policy(enum wg_tuner_policy policy, uint64_t rounds)
 static void blind_search_keeps_its_word_whatever_happens(void **state)
 {
     (void)state;
-    run_policy(WG_TUNER_RANDOM, 10 * ROUNDS);
+    run_policy(WG_TUNER_RANDOM, 400);
 }
 
 static void the_published_search_keeps_its_word_whatever_happens(void **state)
 {
     (void)state;
-    run_policy(WG_TUNER_POLYTHROTTLE, 2 * ROUNDS);
+    run_policy(WG_TUNER_POLYTHROTTLE, 80);
 }
 
 static void the_generic_search_keeps_its_word_whatever_happens(void **state)
 {
     (void)state;
-    run_policy(WG_TUNER_CBO, 2 * ROUNDS);
+    run_policy(WG_TUNER_CBO, 80);
 }
 
 static void the_own_search_keeps_its_word_whatever_happens(void **state)
 {
     (void)state;
-    run_policy(WG_TUNER_WATTGOV, ROUNDS);
+    run_policy(WG_TUNER_WATTGOV, 40);
 }
 
 int main(void)

@@ -96,7 +96,7 @@ static void a_refused_level_leaves_the_space(void **state)
 static void a_group_is_banned_while_another_is_left(void **state)
 {
     struct stage stage;
-    const size_t group = TUNING_CLOCKS * TUNING_BATCHES;
+    const size_t group = sizeof stage.measured / TUNING_ENGINES;
 
     (void)state;
     open_stage(&stage);

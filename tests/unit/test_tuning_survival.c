@@ -58,7 +58,8 @@ static void knows_nothing_of_other_categories(void **state)
 /* Whatever is fast fails, and no knob's role would say so: a board that browns out. */
 static void a_search_learns_where_trials_fail(void **state)
 {
-    enum { LEVELS = 20, WORKS = 10 };
+    enum { LEVELS = 20 };
+    static const double highest = LEVELS, works = 0.5;
     double levels[LEVELS];
     for (size_t i = 0; i < LEVELS; i++)
         levels[i] = 1 + (double)i;
@@ -75,11 +76,10 @@ static void a_search_learns_where_trials_fail(void **state)
     config.max_trials = 80;
     struct wg_tuner *tuner = tuning_tuner(&config);
     while (question = tuning_ask(tuner), question.kind == WG_TUNER_MEASURE) {
-        const double f = wg__tuning_value(space, question.configuration, 0) / LEVELS;
-        const double n = wg__tuning_value(space, question.configuration, 1) / LEVELS;
+        const double f = wg__tuning_value(space, question.configuration, 0) / highest;
+        const double n = wg__tuning_value(space, question.configuration, 1) / highest;
         const struct wg_trial trial = {.configuration = question.configuration,
-                                       .outcome = f > (double)WORKS / LEVELS ? WG_TRIAL_CRASHED
-                                                                             : WG_TRIAL_MEASURED,
+                                       .outcome = f > works ? WG_TRIAL_CRASHED : WG_TRIAL_MEASURED,
                                        .objective = (0.1 + 0.2 / f) * (0.3 + f * f * f + n),
                                        .figures = {0.1 + 0.2 / f + 0.02 / n}};
         tuning_tell(tuner, &trial);
