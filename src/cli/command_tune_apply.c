@@ -238,10 +238,12 @@ int wg__command_tune_apply(int argc, char *argv[])
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;
     struct session *session = wg__alloc_zeroed(1, sizeof *session);
+    if (session == NULL) {
+        (void)wg__fail(&err, WG_ENOMEM, "out of memory");
+        return wg__command_fail(&set, &err);
+    }
     enum wg_code code = WG_OK;
-    if (session == NULL)
-        code = wg__fail(&err, WG_ENOMEM, "out of memory");
-    else if (path == NULL || args.command.count == 0)
+    if (path == NULL || args.command.count == 0)
         code = wg__fail(&err, WG_EINVAL,
                         "which result, and what to run? wattgov tune apply FILE -- "
                         "CMD [ARG]...");

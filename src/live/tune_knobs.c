@@ -286,7 +286,7 @@ static enum wg_code knob_init(struct wg_tune_knobs *knobs, struct wg_tune_knob *
         if (strcmp(knobs->knobs[i].name, knob->name) == 0)
             return wg__fail(err, WG_EINVAL, "knob '%s' is given twice", knob->name);
     enum wg_tuning_role role = WG_TUNING_CATEGORY;
-    knob->is_device = wg__tune_device_knob(spec.name, &role, &knob->device_knob);
+    knob->is_device = wg__tune_device_knob(spec.text, &role, &knob->device_knob);
     if (!knob->is_device)
         return take_workload_knob(&spec, knob, err);
     if (spec.has_role && spec.role != role)

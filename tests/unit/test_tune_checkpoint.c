@@ -92,6 +92,27 @@ static void space_is_the_box_less_what_is_forbidden(void **state)
     stage_fini(&stage);
 }
 
+static void making_a_space_survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"batch=4,1,2:batch", "precision=fp16,fp32"};
+    static const char *const forbids[] = {"batch==4 && precision==fp32"};
+    const struct wg_tune_devices devices = {0};
+    for (size_t nth = 1;; nth++) {
+        struct wg_tune_knobs knobs;
+        struct wg_error err;
+        wg__alloc_fail_from(nth);
+        const enum wg_code code = wg__tune_knobs_init(&knobs, &devices, texts, 2, forbids, 1, &err);
+        wg__alloc_fail_from(0);
+        if (code == WG_OK) {
+            wg__tune_knobs_fini(&knobs);
+            break;
+        }
+        assert_int_equal(code, WG_ENOMEM);
+        assert_true(nth < 100);
+    }
+}
+
 static void comes_back_as_it_was_written(void **state)
 {
     (void)state;
@@ -179,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(space_is_the_box_less_what_is_forbidden),
+        cmocka_unit_test(making_a_space_survives_a_lack_of_memory),
         cmocka_unit_test(comes_back_as_it_was_written),
         cmocka_unit_test(refuses_another_tunings),
         cmocka_unit_test(refuses_what_was_cut_off),
