@@ -117,16 +117,19 @@ static void draw_front(struct wg_page *page, const struct wg_tune_report *report
                   {returned, "returned", WG_PLOT_VERMILION}};
     struct wg_plot_series series[3];
     size_t count = 0;
-    for (size_t i = 0; i < 3; i++)
-        if (clouds[i].cloud->count > 0)
-            series[count++] = (struct wg_plot_series){
-                .label = clouds[i].label,
-                .mark = WG_PLOT_POINTS,
-                .color = clouds[i].color,
-                .x = clouds[i].cloud->x,
-                .y = clouds[i].cloud->y,
-                .count = clouds[i].cloud->count,
-                .point_labels = (const char *const *)clouds[i].cloud->labels};
+    for (size_t i = 0; i < 3; i++) {
+        const struct cloud *cloud = clouds[i].cloud;
+        if (cloud->count == 0)
+            continue;
+        series[count] = (struct wg_plot_series){.label = clouds[i].label,
+                                                .mark = WG_PLOT_POINTS,
+                                                .color = clouds[i].color,
+                                                .x = cloud->x,
+                                                .y = cloud->y,
+                                                .count = cloud->count,
+                                                .point_labels = (const char *const *)cloud->labels};
+        count++;
+    }
     const struct wg_plot_reference bound = {.label = "limit",
                                             .value = has_limit ? result->bounds[0] : 0,
                                             .is_vertical = true,

@@ -68,7 +68,7 @@ enum wg_code wg__device_hold_take(struct wg_device_hold *hold, size_t device, en
 }
 
 /* What somebody else has set is told once. */
-static bool look(struct wg_device_hold *hold)
+static bool look_at_knobs(struct wg_device_hold *hold)
 {
     for (size_t i = 0; i < hold->count && !hold->is_foreign; i++) {
         struct wg_control_look look;
@@ -112,7 +112,7 @@ bool wg__device_hold_tend(struct wg_device_hold *hold)
         return true;
     if (hold->is_foreign || hold->is_lost)
         return false;
-    return tend_guard(hold) && look(hold);
+    return tend_guard(hold) && look_at_knobs(hold);
 }
 
 enum wg_code wg__device_hold_set(struct wg_device_hold *hold, size_t device, enum wg_knob knob,

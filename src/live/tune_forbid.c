@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "live/tune_quantity.h"
@@ -26,10 +27,7 @@ static void copy_trimmed(char out[static PART_SIZE], const char *begin, const ch
         begin++;
     while (end > begin && isspace((unsigned char)end[-1]))
         end--;
-    size_t length = (size_t)(end - begin);
-    length = length < PART_SIZE ? length : PART_SIZE - 1;
-    memcpy(out, begin, length);
-    out[length] = '\0';
+    (void)snprintf(out, PART_SIZE, "%.*s", (int)(end - begin), begin);
 }
 
 static bool find_level(const struct wg_tuning_knob *knob, const char *text, double *out)

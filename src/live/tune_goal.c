@@ -223,7 +223,7 @@ enum wg_code wg__tune_term_evaluate(const struct wg_tune_term *term,
     return WG_OK;
 }
 
-static bool names(const struct wg_tune_term *term, const char *name)
+static bool is_named(const struct wg_tune_term *term, const char *name)
 {
     for (size_t i = 0; i < wg__expression_name_count(term->expression); i++)
         if (strcmp(wg__expression_name(term->expression, i), name) == 0)
@@ -233,8 +233,8 @@ static bool names(const struct wg_tune_term *term, const char *name)
 
 bool wg__tune_goal_names(const struct wg_tune_goal *goal, const char *name)
 {
-    bool found = names(&goal->objective, name);
+    bool found = is_named(&goal->objective, name);
     for (size_t i = 0; i < goal->limit_count; i++)
-        found |= names(&goal->limits[i], name);
+        found |= is_named(&goal->limits[i], name);
     return found;
 }

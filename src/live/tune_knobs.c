@@ -117,13 +117,12 @@ static bool begins_number(const char *text)
 /* Splits at the colons: levels first, a range being three numbers. */
 static enum wg_code take_parts(struct spec *spec, char *text, struct wg_error *err)
 {
-    char *parts[PARTS_MAX];
-    size_t count = 0;
-    for (char *at = text; at != NULL && count < PARTS_MAX; count++) {
-        parts[count] = at;
-        at = strchr(at, ':');
-        if (at != NULL)
-            *at++ = '\0';
+    char *parts[PARTS_MAX] = {text};
+    size_t count = 1;
+    for (char *colon = strchr(text, ':'); colon != NULL && count < PARTS_MAX; count++) {
+        *colon = '\0';
+        parts[count] = colon + 1;
+        colon = strchr(colon + 1, ':');
     }
     size_t next = 1;
     if (count >= 3 && begins_number(parts[0]) && begins_number(parts[1]) &&

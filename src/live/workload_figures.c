@@ -245,7 +245,7 @@ static bool column_name(const char *text, size_t length, size_t column, char out
                 last--;
             while (at < last && (*at == '"' || *at == ' '))
                 at++;
-            (void)snprintf(out, 128, "%.*s", (int)(last - at < 127 ? last - at : 127), at);
+            (void)snprintf(out, 128, "%.*s", (int)(last - at), at);
             return true;
         }
         if (comma == NULL)
