@@ -97,6 +97,31 @@ struct block {
     float *gd;          /* [rows][BLOCK] */
 };
 
+/* What the boards add to mean and variance of candidates x .. x + count - 1. */
+static void add_boards(const struct wg_board_work *work, const struct spread *spread, size_t q,
+                       size_t x, size_t count, const struct block *block, double *sums,
+                       double *variances)
+{
+    const size_t ld = work->candidates;
+    const float *deviations = work->deviations[q] + x;
+    float moved[BLOCK] = {0}, prior_squares[BLOCK] = {0}, known_squares[BLOCK] = {0};
+    for (size_t k = 0; k < work->kept; k++)
+        for (size_t i = 0; i < count; i++) {
+            const float d = deviations[k * ld + i];
+            moved[i] += d * spread->step[k];
+            prior_squares[i] += d * d;
+        }
+    for (size_t r = 0; r < work->rows; r++)
+        for (size_t i = 0; i < count; i++) {
+            const float g = block->gd[r * BLOCK + i];
+            known_squares[i] += g * g;
+        }
+    for (size_t i = 0; i < count; i++) {
+        sums[i] += (double)moved[i];
+        variances[i] += (double)prior_squares[i] - (double)known_squares[i];
+    }
+}
+
 /* Mean and sd of one channel on candidates x .. x + count - 1. */
 static void spread_block(const struct wg_board_work *work, const struct spread *spread, size_t c,
                          double rho, size_t q, bool is_board, size_t x, size_t count,
@@ -128,15 +153,7 @@ static void spread_block(const struct wg_board_work *work, const struct spread *
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)work->rows, (int)count,
                     (int)work->kept, 1, spread->g, (int)work->kept, deviations, (int)ld, 0,
                     block->gd, BLOCK);
-        for (size_t k = 0; k < work->kept; k++)
-            for (size_t i = 0; i < count; i++) {
-                const float d = deviations[k * ld + i];
-                sums[i] += (double)(d * spread->step[k]);
-                variances[i] += (double)(d * d);
-            }
-        for (size_t r = 0; r < work->rows; r++)
-            for (size_t i = 0; i < count; i++)
-                variances[i] -= (double)(block->gd[r * BLOCK + i] * block->gd[r * BLOCK + i]);
+        add_boards(work, spread, q, x, count, block, sums, variances);
     }
     for (size_t r = 0; r < n; r++)
         for (size_t i = 0; i < count; i++)
