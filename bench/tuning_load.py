@@ -65,6 +65,10 @@ def kept_path():
     return os.path.join(ROOT, "build/results/tuning/load.json")
 
 
+def is_kept():
+    return os.path.exists(kept_path())
+
+
 def show(report, results):
     lines = []
     for of in results:
@@ -87,7 +91,7 @@ def rows(report):
 
 
 def kept_rows(report):
-    if not os.path.exists(kept_path()):
+    if not is_kept():
         return rows(report)
     with open(kept_path(), encoding="utf-8") as file:
         return show(report, json.load(file))

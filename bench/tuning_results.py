@@ -5,6 +5,7 @@
     tools/build && ninja -C build/release bench/tuning_boards
     bench/tuning_results.py --data DIR              all parts; DIR has the grids that cannot be shipped
     bench/tuning_results.py --only tx2              one part, to the terminal; no document is written
+    bench/tuning_results.py --kept                  runs nothing, writes down what is kept
     bench/tuning_results.py --fresh wattgov         forgets what was kept of a policy that has changed
 
 DIR (or $WATTGOV_TUNING_DATA) has the folders that docs/results/tuning.md names with their origins. Without
@@ -90,8 +91,10 @@ class Report:
 
     def judge(self, point, what, value, bound, is_at_most=True, text=None):
         is_met = value is not None and (value <= bound if is_at_most else value >= bound)
+        verdict = "not computed" if value is None else "met" if is_met else "**missed**"
+        text = None if value is None else text
         self.bounds.append((str(point), what, text or (f"{value:.2f}" if value is not None else "-"),
-                            f"{'at most' if is_at_most else 'at least'} {bound:g}", "met" if is_met else "**missed**"))
+                            f"{'at most' if is_at_most else 'at least'} {bound:g}", verdict))
 
 
 # -- Parts ------------------------------------------------------------------------------------------------
@@ -173,7 +176,7 @@ def cell_table(name, of, results):
             row += [f"{hit['sd']:.1f}; {hit['p95']:.0f}", f"{back['trials_mean']:.1f}", percent(back["within_5pct"], 0),
                     percent(back["over_limit"], 0), percent(back["regret_mean"])]
         else:
-            row += ["refused", "-", "-", "-", "-"]
+            row += ["-"] * 5
         rows.append(row)
     header = ["cell", "feasible / near", "optimum saves", "polythrottle", "cbo", "wattgov", "its sd; p95",
               "returned after", "right", "over", "regret"]
@@ -183,10 +186,11 @@ def cell_table(name, of, results):
 def training(report):
     of, results = report.family("training")
     judge_family(report, "training", results)
-    shares = [result["policy"]["returned"]["within_5pct"] if result else 0 for result in results["wattgov"]]
-    worst = min(range(len(shares)), key=shares.__getitem__)
-    report.judge(2, f"V100 and A40, training batch x cap: right in the worst cell ({of[worst].name})", shares[worst],
-                 0.5, False, percent(shares[worst], 0))
+    shares = [(result["policy"]["returned"]["within_5pct"] if result else None, cell.name)
+              for result, cell in zip(results["wattgov"], of)]
+    share, cell = (None, "-") if any(share is None for share, _ in shares) else min(shares)
+    report.judge(2, f"V100 and A40, training batch x cap: right in the worst cell ({cell})", share, 0.5, False,
+                 percent(share, 0))
     return family_rows("training", results), cell_table("training", of, results)
 
 
@@ -198,7 +202,7 @@ def boards(report):
         row = [cell.name]
         for policy in cells.POLICIES:
             result = results[policy][index]
-            row.append(with_half(sums.first_hit([result])) if result else "refused")
+            row.append(with_half(sums.first_hit([result])) if result else "-")
         poly = results["polythrottle"][index]
         value = poly["policy"]["first_hit"]["mean"] if poly else None
         ratio = value / (sum(printed) / 2) if value else None
@@ -206,12 +210,12 @@ def boards(report):
         rows.append(row)
         report.judge(1, f"{cell.name}: polythrottle over what the paper prints, either way",
                      max(ratio, 1 / ratio) if ratio else None, 1.5)
-        grid = next(results[policy][index]["grid"] for policy in results if results[policy][index])
+        grid = next((results[policy][index]["grid"] for policy in results if results[policy][index]), None)
         ours = results["wattgov"][index]
         back = ours["policy"]["returned"]["saving_mean"] if ours else None
         is_alone = "batch 1" in cell.name
         paper = " and ".join(f"{s:g} %" for s in saved) if is_alone else percent(PAPER_TOTAL[cell.name.split()[0]])
-        savings.append([cell.name, paper, percent(grid["saving"]), percent(back),
+        savings.append([cell.name, paper, percent(grid["saving"]) if grid else "-", percent(back),
                         percent(poly["policy"]["returned"]["saving_mean"]) if poly else "-",
                         percent(ours["policy"]["returned"]["over_limit"]) if ours else "-"])
     return rows, savings
@@ -234,7 +238,7 @@ def noise(report):
                 usual = over
             elif title == "5 %, told 5 %":
                 report.judge(2, f"{cells.FAMILIES[name][0]}: over the limit at 5 % noise, told so, against the upper end "
-                             "of the interval at 2 %", over[0], usual[2], True, percent(over[0]))
+                             "of the interval at 2 %", over[0], usual[2] or 0, True, percent(over[0]))
     return rows
 
 
@@ -250,18 +254,20 @@ def failures(report):
         for policy in ("cbo", "wattgov"):
             usual, now = sums.trials(results[policy])[0], sums.trials(hurt[policy])
             right = sums.pooled_share(hurt[policy], "within_10pct")
-            failed = [result["policy"]["returned"]["failed_trials_mean"] for result in hurt[policy] if result]
-            rows.append([cells.FAMILIES[name][0], policy, f"{usual:.1f}", with_half(now),
-                         f"{sum(failed) / len(failed):.1f}", share_text(sums.pooled_share(results[policy],
+            failed = sums.pooled_mean(hurt[policy], lambda of: of["returned"]["failed_trials_mean"], lambda of: (0, 0))[0]
+            rows.append([cells.FAMILIES[name][0], policy, "-" if usual is None else f"{usual:.1f}",
+                         with_half(now), "-" if failed is None else f"{failed:.1f}", share_text(sums.pooled_share(results[policy],
                                                                                          "within_10pct")),
                          share_text(right), share_text(sums.pooled_share(hurt[policy], "feasible"))])
             if policy == "wattgov":
-                report.judge(5, f"{cells.FAMILIES[name][0]}: trials with failures over those without", now[0] / usual, 2)
+                ratio = now[0] / usual if usual and now[0] else None
+                report.judge(5, f"{cells.FAMILIES[name][0]}: trials with failures over those without", ratio, 2)
                 share = sums.pooled_share(hurt[policy], "feasible")[0]
                 report.judge(5, f"{cells.FAMILIES[name][0]}: feasible with failures", share, 0.97, False, percent(share))
                 without = sums.pooled_share(results[policy], "within_10pct")[0]
+                lost = right[0] - without if right[0] is not None and without is not None else None
                 report.judge(5, f"{cells.FAMILIES[name][0]}: feasible and within 10 %, failures less without them",
-                             right[0] - without, -0.05, False, f"{100 * (right[0] - without):+.1f} points")
+                             lost, -0.05, False, "-" if lost is None else f"{100 * lost:+.1f} points")
     return rows
 
 
@@ -309,7 +315,7 @@ def document(report):
     board_rows, savings = boards(report)
     training_rows, training_cells = training(report)
     noise_rows, failure_rows = noise(report), failures(report)
-    load_rows = load.kept_rows(report)
+    load_rows = [] if report.runs.kept_only and not load.is_kept() else load.kept_rows(report)
     parts = [INTRO.format(seeds=report.runs.seeds, first_seed=report.runs.first_seed)]
     parts.append("## What was to be reached\n\n" + table(["point", "figure", "value", "bound", ""], report.bounds))
     parts.append("## 1. The published search where its paper says what it needs\n\n"
@@ -344,6 +350,8 @@ def document(report):
                  + example_of(report, "tx2", extra=(*FAILURES, "--fail", REFUSED["tx2"], "--max-trials", "60")))
     origins = "\n".join(f"- `{folder}`: {url}, commit {commit}" for folder, (url, commit) in cells.ORIGINS.items())
     parts.append(OUTSIDE.format(origins=origins))
+    if report.runs.missing:
+        parts.append(f"{report.runs.missing} results were not computed yet when this was written: `-`, above.\n")
     if report.missing:
         parts.append("Not there when this was written, so without figures above: "
                      + ", ".join(cells.FAMILIES[name][0] for name in report.missing) + ".\n")
@@ -355,9 +363,10 @@ def main():
     parser.add_argument("--data", default=os.environ.get("WATTGOV_TUNING_DATA"), help="folder of the outside grids")
     parser.add_argument("--only", action="append", choices=PARTS, help="computes this part and writes no document")
     parser.add_argument("--fresh", action="append", default=[], choices=cells.POLICIES)
+    parser.add_argument("--kept", action="store_true", help="runs nothing: writes down what is kept")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     args = parser.parse_args()
-    report = Report(sums.Runs(args.seeds, FIRST_SEED, args.fresh), args.data)
+    report = Report(sums.Runs(args.seeds, FIRST_SEED, args.fresh, args.kept), args.data)
     if args.only:
         for part in args.only:
             done = {"noise": noise, "failures": failures, "boards": boards, "training": training,

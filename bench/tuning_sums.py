@@ -21,8 +21,9 @@ NORMAL_95 = 1.959964
 class Runs:
     """Results by cell, policy and options; asked for once and then read from the folder of raw results."""
 
-    def __init__(self, seeds, first_seed, fresh=()):
-        self.seeds, self.first_seed, self.fresh = seeds, first_seed, set(fresh)
+    def __init__(self, seeds, first_seed, fresh=(), kept_only=False):
+        self.seeds, self.first_seed, self.fresh, self.kept_only = seeds, first_seed, set(fresh), kept_only
+        self.missing, self.grids = 0, {}
         self.start_s = time.time()
         self.folder = os.path.join(ROOT, "build/results/tuning")
         os.makedirs(self.folder, exist_ok=True)
@@ -32,19 +33,24 @@ class Runs:
         return [PROGRAM, "simulate", "tuning", "--grid", cell.file, *cell.options, "--policy", policy, *seeds, *extra]
 
     def result(self, cell, policy, extra=()):
-        """{"grid":, "policy":} of one policy; None when it was refused (the reason goes to stderr)."""
+        """{"grid":, "policy":} of one policy; None when it failed (the reason goes to stderr) or is not kept."""
         command = self.command(cell, policy, extra)
-        key = hashlib.sha256(json.dumps([word for word in command if word != cell.file]).encode()).hexdigest()[:12]
+        words = [word for word in command if word != cell.file]
+        key = hashlib.sha256(json.dumps(words).encode() + self.grid(cell.file)).hexdigest()[:12]
         path = os.path.join(self.folder, f"{cell.slug()}_{policy}_{key}.json")
         is_stale = policy in self.fresh and os.path.exists(path) and os.path.getmtime(path) < self.start_s
         if os.path.exists(path) and not is_stale:
             with open(path, encoding="utf-8") as file:
                 return json.load(file)
+        if self.kept_only:
+            self.missing += 1
+            return None
         print(" ".join(command[1:]), file=sys.stderr)
         done = subprocess.run([*command, "--json"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               check=False)
         if done.returncode != 0:
             sys.stderr.write(done.stderr)
+            self.missing += 1
             return None
         parsed = json.loads(done.stdout)
         result = {"grid": parsed["grid"], "policy": parsed["policies"][0], "seeds": self.seeds,
@@ -53,6 +59,13 @@ class Runs:
             json.dump(result, file)
         os.replace(path + ".part", path)
         return result
+
+    def grid(self, file):
+        """What the file holds: results of another grid are of no use."""
+        if file not in self.grids:
+            with open(os.path.join(ROOT, file), "rb") as content:
+                self.grids[file] = hashlib.sha256(content.read()).digest()
+        return self.grids[file]
 
     def family(self, cells, policies=POLICIES, extra=()):
         """{policy: [result of each cell]}; cells that a policy refused are None."""
@@ -68,7 +81,9 @@ def wilson(hits, count):
 
 def pooled_mean(results, figure, interval):
     """Mean over the cells of figure(policy), and its half-width; interval(policy) is that of each cell."""
-    kept = [result["policy"] for result in results if result is not None and figure(result["policy"]) is not None]
+    if None in results:
+        return None, None
+    kept = [result["policy"] for result in results if figure(result["policy"]) is not None]
     if not kept:
         return None, None
     halves = [(interval(of)[1] - interval(of)[0]) / 2 for of in kept
@@ -78,9 +93,10 @@ def pooled_mean(results, figure, interval):
 
 def pooled_share(results, key):
     """A share of what was returned, with Wilson's interval."""
-    kept = [result for result in results if result is not None]
-    hits = sum(round(result["policy"]["returned"][key] * result["seeds"]) for result in kept)
-    return wilson(hits, sum(result["seeds"] for result in kept)) if kept else (None, None, None)
+    if None in results:
+        return None, None, None
+    hits = sum(round(result["policy"]["returned"][key] * result["seeds"]) for result in results)
+    return wilson(hits, sum(result["seeds"] for result in results))
 
 
 def first_hit(results):
@@ -89,7 +105,7 @@ def first_hit(results):
 
 def exact_hit(results):
     """Of random: without a cap, no sampling."""
-    exact = [result["policy"]["first_hit"]["exact_mean"] for result in results if result is not None]
+    exact = [result["policy"]["first_hit"]["exact_mean"] if result is not None else None for result in results]
     return sum(exact) / len(exact) if exact and None not in exact else None
 
 
@@ -107,5 +123,7 @@ def saving(results):
 
 def after(results, trial):
     """The share that would be returned rightly after so many trials (its last value for small grids)."""
-    curves = [result["policy"]["after"]["within_5pct"] for result in results if result is not None]
-    return sum(curve[min(trial, len(curve)) - 1] for curve in curves) / len(curves) if curves else None
+    if None in results:
+        return None
+    curves = [result["policy"]["after"]["within_5pct"] for result in results]
+    return sum(curve[min(trial, len(curve)) - 1] for curve in curves) / len(curves)
