@@ -275,7 +275,7 @@ static struct fit search(const struct device *device, struct wg_rng *rng)
             best = fit;
     }
     for (int i = 0; i < STEPS; i++) {
-        const double size = 0.2 * pow(0.002, (double)i / STEPS);
+        const double size = 0.2 * pow(0.002, i / (double)STEPS);
         struct fit fit = best;
         for (size_t k = 0; k < PARAMETERS; k++)
             if (wg__rng_below(rng, 3) == 0)
@@ -388,7 +388,7 @@ int main(int argc, char *argv[])
             sum += fits[i].rms;
         }
         const struct fit best = choose(&devices[d], fits);
-        describe(&json, &devices[d], &best, sum / RESTARTS);
+        describe(&json, &devices[d], &best, sum / (double)RESTARTS);
         is_written &= write_grid(&devices[d], &best, argv[1]);
     }
     wg__json_close(&json);

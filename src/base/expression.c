@@ -227,13 +227,11 @@ static enum wg_code parse_quoted(struct parser *parser)
 static enum wg_code parse_arguments(struct parser *parser, const struct function *function)
 {
     enum wg_code code = parse_sum(parser);
-    size_t count = 1;
     while (code == WG_OK && take(parser, ',')) {
         if (!function->takes_many)
             return fail_at(parser, parser->cursor - 1,
                            "expected ')', the function has one argument");
         code = parse_sum(parser);
-        count++;
         if (code == WG_OK)
             code = emit_operation(parser, function->operation, -1);
     }

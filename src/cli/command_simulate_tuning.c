@@ -404,8 +404,8 @@ static int run_tuning(int argc, char *argv[])
         .seeds = 100,
         .seed = 1,
         .noise = 0.02,
-        .told_noise = NAN,
-        .xi = NAN,
+        .told_noise = (double)NAN,
+        .xi = (double)NAN,
         .threads = processor_count(),
     };
     int status = WG_EXIT_OK;

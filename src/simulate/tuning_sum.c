@@ -18,7 +18,7 @@ static const double near_10 = 1.10;
 struct wg_tuning_share wg__tuning_share(size_t hits, size_t count)
 {
     if (count == 0)
-        return (struct wg_tuning_share){NAN, NAN, NAN};
+        return (struct wg_tuning_share){(double)NAN, (double)NAN, (double)NAN};
     const double n = (double)count, share = (double)hits / n, z2 = normal_975 * normal_975;
     const double center = (share + z2 / (2 * n)) / (1 + z2 / n);
     const double half =
@@ -33,7 +33,7 @@ struct wg_tuning_share wg__tuning_share(size_t hits, size_t count)
 static struct wg_tuning_mean mean_of(const double *values, size_t count)
 {
     if (count == 0)
-        return (struct wg_tuning_mean){NAN, NAN, NAN};
+        return (struct wg_tuning_mean){(double)NAN, (double)NAN, (double)NAN};
     const double mean = wg__mean(values, count), half = wg__mean_halfwidth95(values, count);
     return (struct wg_tuning_mean){mean, mean - half, mean + half};
 }

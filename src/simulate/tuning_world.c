@@ -192,7 +192,7 @@ static void cut_short(const struct wg_tuning_goal *goal, double factor, struct w
     if (!is_cut)
         return;
     trial->outcome = WG_TRIAL_CUT;
-    trial->objective = NAN;
+    trial->objective = (double)NAN;
     for (size_t i = 0; i < goal->limit_count; i++) {
         const double bound = factor * goal->limits[i].bound;
         trial->figures[i] =

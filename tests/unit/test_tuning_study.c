@@ -35,7 +35,7 @@ static void open_fixture(struct fixture *fixture)
                                                         .first_seed = 5,
                                                         .seeds = 40,
                                                         .validate = true,
-                                                        .xi = NAN,
+                                                        .xi = (double)NAN,
                                                         .threads = 1};
 }
 
@@ -158,8 +158,11 @@ static enum wg_code run_all(const struct wg_tuning_study_request *request, bool 
 {
     struct wg_tuning_study *study = NULL;
     struct wg_tuning_trials trials = {0};
-    const struct wg_tuning_setup setup = {
-        .scene = request->scene, .policy = WG_TUNER_CBO, .seed = 1, .xi = NAN, .max_trials = 6};
+    const struct wg_tuning_setup setup = {.scene = request->scene,
+                                          .policy = WG_TUNER_CBO,
+                                          .seed = 1,
+                                          .xi = (double)NAN,
+                                          .max_trials = 6};
     struct wg_buffer out;
     wg__buffer_init(&out);
     enum wg_code code = wg__tuning_study_run(request, &study, NULL);

@@ -54,11 +54,11 @@ static void noise_is_lognormal_and_independent(void **state)
         product[i] = cost[i] * time[i];
         wg__tuning_world_fini(&world);
     }
-    check_close_abs(wg__mean(cost, SEEDS), 0, 0, 5 / sqrt(SEEDS));
-    check_close_abs(wg__mean(time, SEEDS), 0, 0, 5 / sqrt(SEEDS));
-    check_close_abs(wg__mean(product, SEEDS), 0, 0, 5 / sqrt(SEEDS));
-    check_close(wg__sd_sample(cost, SEEDS), 1, 5 / sqrt(2.0 * SEEDS));
-    check_close(wg__sd_sample(time, SEEDS), 1, 5 / sqrt(2.0 * SEEDS));
+    check_close_abs(wg__mean(cost, SEEDS), 0, 0, 5 / sqrt((double)SEEDS));
+    check_close_abs(wg__mean(time, SEEDS), 0, 0, 5 / sqrt((double)SEEDS));
+    check_close_abs(wg__mean(product, SEEDS), 0, 0, 5 / sqrt((double)SEEDS));
+    check_close(wg__sd_sample(cost, SEEDS), 1, 5 / sqrt(2 * (double)SEEDS));
+    check_close(wg__sd_sample(time, SEEDS), 1, 5 / sqrt(2 * (double)SEEDS));
     close_scene(&fixture);
 }
 
@@ -110,10 +110,10 @@ static void shares_of_failures_are_kept_and_change_no_noise(void **state)
         wg__tuning_world_fini(&world);
         wg__tuning_world_fini(&quiet);
     }
-    const double sd = sqrt(0.25 / SEEDS);
-    check_close_abs((double)counts[WG_TRIAL_CRASHED] / SEEDS, 0.1, 0, 5 * sd);
-    check_close_abs((double)counts[WG_TRIAL_HUNG] / SEEDS, 0.05, 0, 5 * sd);
-    check_close_abs((double)counts[WG_TRIAL_DISCARDED] / SEEDS, 0.2, 0, 5 * sd);
+    const double sd = sqrt(0.25 / (double)SEEDS);
+    check_close_abs((double)counts[WG_TRIAL_CRASHED] / (double)SEEDS, 0.1, 0, 5 * sd);
+    check_close_abs((double)counts[WG_TRIAL_HUNG] / (double)SEEDS, 0.05, 0, 5 * sd);
+    check_close_abs((double)counts[WG_TRIAL_DISCARDED] / (double)SEEDS, 0.2, 0, 5 * sd);
     close_scene(&fixture);
     close_scene(&calm);
 }
