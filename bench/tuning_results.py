@@ -270,8 +270,8 @@ def failures(report):
             right = sums.pooled_share(hurt[policy], "within_10pct")
             failed = sums.pooled_mean(hurt[policy], lambda of: of["returned"]["failed_trials_mean"], lambda of: (0, 0))[0]
             rows.append([cells.FAMILIES[name][0], policy, "-" if usual is None else f"{usual:.1f}",
-                         with_half(now), "-" if failed is None else f"{failed:.1f}", share_text(sums.pooled_share(results[policy],
-                                                                                         "within_10pct")),
+                         with_half(now), "-" if failed is None else f"{failed:.1f}",
+                         share_text(sums.pooled_share(results[policy], "within_10pct")),
                          share_text(right), share_text(sums.pooled_share(hurt[policy], "feasible"))])
             if policy == "wattgov":
                 ratio = now[0] / usual if usual and now[0] else None
