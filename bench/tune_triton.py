@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Tunes four real ONNX models on the real Triton server, live, and writes down what came out.
 
-    tools/build && bench/tune_triton.py            some 10 minutes; keep the machine quiet meanwhile
+    tools/build && bench/tune_triton.py            some 12 minutes; keep the machine quiet meanwhile
+    bench/tune_triton.py --part kills              only that part anew; the other is kept from the last run
     bench/tune_triton.py --model voice --rounds 1  one model, to the terminal, nothing is written
 
 Each model is tuned by `wattgov tune` over batch, delay, instances and threads (60 configurations) under a limit on p99 at
-Poisson arrivals; then perf_analyzer measures default and returned configuration in turn, at the same arrivals. Writes
+Poisson arrivals; then perf_analyzer measures default and returned configuration in turn, at the same arrivals. In the
+second part the server is killed again and again while it is tuned, and started anew by whoever watches it. Writes
 docs/results/tuning-live.md and build/results/tuning-live.json. The first run installs Triton and perf_analyzer into
 build/peers (tests/peers/triton/install.py).
 """
@@ -15,6 +17,7 @@ import json
 import os
 import shlex
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -34,7 +37,11 @@ WHAT = {"classifier": "RapidOCR's text direction, 586 kB", "detector": "RapidOCR
 
 
 def milliseconds(value):
-    return f"{1000 * value:.3g} ms"
+    return "none" if value is None else f"{1000 * value:.3g} ms"
+
+
+def joules(value):
+    return "none" if value is None else f"{value:.3g} J"
 
 
 def words(settings):
@@ -56,12 +63,46 @@ def measure(program, cache, model, rounds, trials, seed):
             "perf": medians, "command": command}
 
 
+def kill_while_tuning(program, cache, protocol, every_s, trials=10, model="voice"):
+    """The server dies by SIGKILL every `every_s` seconds while it is tuned."""
+    rate, limit_s = LOADS[model]
+    done = threading.Event()
+    kills = []
+
+    def killer(server):
+        while not done.wait(every_s):
+            kills.append(time.monotonic() - begin)
+            server.kill()
+
+    with Server(cache, [model], supervise=True) as server:
+        told = tuning.arguments(server, model, rate, limit_s, max_trials=trials, max_window_s=2, protocol=protocol)
+        begin = time.monotonic()
+        thread = threading.Thread(target=killer, args=(server,))
+        thread.start()
+        try:
+            result, said = tuning.tune(program, told, 600)
+        finally:
+            done.set()
+            thread.join()
+    return {"protocol": protocol, "every_s": every_s, "kills": kills, "time_s": time.monotonic() - begin, "result": result,
+            "said": said}
+
+
+def kill_row(run):
+    result = run["result"]
+    measured = sum(trial["outcome"] == "measured" for trial in result["trials"])
+    failed = len(result["trials"]) - measured
+    return [run["protocol"], f"{run['every_s']} s", str(len(run["kills"])), str(measured), str(failed), f"{run['time_s']:.0f} s",
+            words(result["returned"]["settings"]), "yes" if result["is_feasible"] else "no", result["why"]]
+
+
 def row_of(run):
     result, perf = run["result"], run["perf"]
     default, returned = result["default"], result["returned"]
     return [run["model"], f"{run['rate']} /s", milliseconds(run["limit_s"]), str(len(result["trials"])), f"{run['time_s']:.0f} s",
-            words(returned["settings"]), f"{default['objective']:.3g} J", f"{returned['objective']:.3g} J",
-            f"{100 * result['saving']:.0f} %", milliseconds(returned["limits"][0]), milliseconds(perf["returned"]["p99_s"])]
+            words(returned["settings"]), joules(default["objective"]), joules(returned["objective"]),
+            "unknown" if result["saving"] is None else f"{100 * result['saving']:.0f} %",
+            milliseconds((returned["limits"] or [None])[0]), milliseconds(perf["returned"]["p99_s"])]
 
 
 def perf_rows(run):
@@ -73,12 +114,13 @@ def perf_rows(run):
         p50_s = sorted(trial["figures"]["p50_s"] for trial in trials)[len(trials) // 2] if trials else float("nan")
         served = sorted(trial["figures"]["requests_per_s"] for trial in trials)[len(trials) // 2] if trials else float("nan")
         rows.append([run["model"], name, words(ours["settings"]), milliseconds(p50_s), milliseconds(perf["p50_s"]),
-                     f"{p50_s / perf['p50_s']:.2f}", milliseconds(ours["limits"][0]), milliseconds(perf["p99_s"]),
+                     f"{p50_s / perf['p50_s']:.2f}", milliseconds((ours["limits"] or [None])[0]), milliseconds(perf["p99_s"]),
                      f"{served:.0f} /s", f"{perf['requests_per_s']:.0f} /s", milliseconds(perf["processor_s"])])
     return rows
 
 
-def document(runs, spent_s, trials, rounds):
+def document(told):
+    runs, trials, rounds, spent_s = told["runs"], told["trials"], told["rounds"], told["spent_s"]
     text = ["# `wattgov tune` on the real Triton", "", "<!-- Written by bench/tune_triton.py; edit that. -->", "",
             f"`tools/build && bench/tune_triton.py` wrote this in {spent_s:.0f} s on {machine()}. Triton 2.51 (nvidia-pytriton "
             "0.7.0, its server run directly) with onnxruntime 1.32 in the python backend, on the CPU; each model over batch "
@@ -94,7 +136,14 @@ def document(runs, spent_s, trials, rounds):
     text += table(["model", "configuration", "", "p50 of tune", "p50 of perf_analyzer", "ratio", "p99 of tune",
                    "p99 of perf_analyzer", "served in tune", "served in perf_analyzer", "processor time"],
                   [row for run in runs for row in perf_rows(run)])
-    text += ["", "## The commands", ""]
+    if told.get("kills"):
+        text += ["", "## The server is killed meanwhile", "",
+                 "voice, kill -9 at a fixed interval, started anew at once by whoever watches it; 10 trials. A trial that the "
+                 "server did not survive counts as crashed, and its configuration is not tried again.", ""]
+        text += table(["protocol", "killed every", "kills", "trials measured", "crashed", "time", "returned", "feasible", "why it ended"],
+                      [kill_row(run) for run in told["kills"]])
+    text += ["", "## The commands", "",
+             "A model is left as it was loaded last, by the last trial or by perf_analyzer's turn.", ""]
     for run in runs:
         text += [f"{run['model']}: {WHAT[run['model']]}. Why it ended: {run['result']['why']}", "", "```", run["command"], "```", ""]
     return "\n".join(text)
@@ -108,24 +157,34 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", choices=("tune", "kills"), help="the other one is kept from the last run")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     begin = time.monotonic()
+    told = {}
+    if arguments.part:
+        with open("build/results/tuning-live.json", encoding="utf-8") as file:
+            told = json.load(file)
     try:
         install.perf_analyzer(arguments.cache)
-        runs = [measure(arguments.wattgov, arguments.cache, model, arguments.rounds, arguments.trials, arguments.seed)
-                for model in arguments.model or LOADS]
+        if arguments.part != "kills":
+            runs = [measure(arguments.wattgov, arguments.cache, model, arguments.rounds, arguments.trials, arguments.seed)
+                    for model in arguments.model or LOADS]
+            told.update({"runs": runs, "trials": arguments.trials, "rounds": arguments.rounds,
+                         "spent_s": time.monotonic() - begin})
+        if arguments.part != "tune" and not arguments.model:
+            told["kills"] = [kill_while_tuning(arguments.wattgov, arguments.cache, protocol, every_s)
+                             for protocol, every_s in (("kserve_http", 15), ("kserve_grpc", 8))]
     except install.Unavailable as unavailable:
         skip(str(unavailable))
-    text = document(runs, time.monotonic() - begin, arguments.trials, arguments.rounds)
     if arguments.model:
-        print(text)
+        print(document(told))
         return
     os.makedirs("build/results", exist_ok=True)
     with open("build/results/tuning-live.json", "w", encoding="utf-8") as file:
-        json.dump(runs, file, indent=1)
+        json.dump(told, file, indent=1)  # first: what was measured is not lost when words fail
     with open("docs/results/tuning-live.md", "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(document(told))
 
 
 if __name__ == "__main__":
