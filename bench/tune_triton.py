@@ -37,11 +37,11 @@ WHAT = {"classifier": "RapidOCR's text direction, 586 kB", "detector": "RapidOCR
 
 
 def milliseconds(value):
-    return "none" if value is None else f"{1000 * value:.3g} ms"
+    return "not measured" if value is None else f"{1000 * value:.3g} ms"
 
 
 def joules(value):
-    return "none" if value is None else f"{value:.3g} J"
+    return "not measured" if value is None else f"{value:.3g} J"
 
 
 def words(settings):
@@ -111,25 +111,26 @@ def perf_rows(run):
         perf, ours = run["perf"][name], run["result"][name]
         trials = [trial for trial in run["result"]["trials"]
                   if trial["settings"] == ours["settings"] and trial["outcome"] == "measured"]
-        p50_s = sorted(trial["figures"]["p50_s"] for trial in trials)[len(trials) // 2] if trials else float("nan")
-        served = sorted(trial["figures"]["requests_per_s"] for trial in trials)[len(trials) // 2] if trials else float("nan")
+        p50_s, served = (sorted(trial["figures"][name] for trial in trials)[len(trials) // 2] if trials else None
+                         for name in ("p50_s", "requests_per_s"))
         rows.append([run["model"], name, words(ours["settings"]), milliseconds(p50_s), milliseconds(perf["p50_s"]),
-                     f"{p50_s / perf['p50_s']:.2f}", milliseconds((ours["limits"] or [None])[0]), milliseconds(perf["p99_s"]),
-                     f"{served:.0f} /s", f"{perf['requests_per_s']:.0f} /s", milliseconds(perf["processor_s"])])
+                     f"{p50_s / perf['p50_s']:.2f}" if trials else "-", milliseconds((ours["limits"] or [None])[0]), milliseconds(perf["p99_s"]),
+                     f"{served:.0f} /s" if trials else "-", f"{perf['requests_per_s']:.0f} /s", milliseconds(perf["processor_s"])])
     return rows
 
 
 def document(told):
     runs, trials, rounds, spent_s = told["runs"], told["trials"], told["rounds"], told["spent_s"]
     text = ["# `wattgov tune` on the real Triton", "", "<!-- Written by bench/tune_triton.py; edit that. -->", "",
-            f"`tools/build && bench/tune_triton.py` wrote this in {spent_s:.0f} s on {machine()}. Triton 2.51 (nvidia-pytriton "
+            f"`tools/build && bench/tune_triton.py --trials {trials} --rounds {rounds}` wrote this in {spent_s:.0f} s on {machine()}, "
+            f"load average {told['load']:.0f}: other work ran on the same processors, so figures of one row differ by chance. Triton 2.51 (nvidia-pytriton "
             "0.7.0, its server run directly) with onnxruntime 1.32 in the python backend, on the CPU; each model over batch "
             "1, 2, 4, 8, 16, delay 0, 1, 4 ms, instances 1, 2 and threads 1, 2: 60 configurations, loaded through the "
             f"repository API. At most {trials} trials; Poisson arrivals; default is batch 1, no delay, one instance, one thread.",
             "", f"Energy: {tuning.energy_words()}.", "", "## What was found", ""]
     text += table(["model", "load", "p99 limit", "trials", "time", "returned", "default costs", "returned costs", "saving",
                    "p99 of returned", "p99, perf_analyzer"], [row_of(run) for run in runs])
-    text += ["", "Costs are joules per request, idle power included.", "", "## perf_analyzer's opinion", "",
+    text += ["", "Costs are joules per request, idle power included. Not measured: the window was cut, since the limit seemed out of reach, or the trial failed.", "", "## perf_analyzer's opinion", "",
              f"perf_analyzer 2.60 at the same arrivals, default and returned in turn, {rounds} times three windows of 2 s, medians. Processor "
              "time is what the server's processes used per request meanwhile: no model, but the load of this machine's "
              "neighbours is in it (caches, clocks).", ""]
@@ -171,7 +172,7 @@ def main():
             runs = [measure(arguments.wattgov, arguments.cache, model, arguments.rounds, arguments.trials, arguments.seed)
                     for model in arguments.model or LOADS]
             told.update({"runs": runs, "trials": arguments.trials, "rounds": arguments.rounds,
-                         "spent_s": time.monotonic() - begin})
+                         "spent_s": time.monotonic() - begin, "load": os.getloadavg()[2]})
         if arguments.part != "tune" and not arguments.model:
             told["kills"] = [kill_while_tuning(arguments.wattgov, arguments.cache, protocol, every_s)
                              for protocol, every_s in (("kserve_http", 15), ("kserve_grpc", 8))]
