@@ -286,9 +286,8 @@ static void refresh(struct state *state, const struct wg_tuning_view *view)
 }
 
 static enum wg_code believe(struct state *state, const struct wg_tuning_view *view,
-                            struct wg_error *err)
+                            const struct wg_trial *reference, struct wg_error *err)
 {
-    const struct wg_trial *reference = find_reference(view);
     state->reference = reference->configuration;
     state->channel_count = 1 + view->goal->limit_count;
     if (state->row_room < view->trial_count) {
@@ -510,12 +509,13 @@ static enum wg_code decide(void *opaque, const struct wg_tuning_view *view,
                            struct wg_tuning_choice *out, struct wg_error *err)
 {
     struct state *state = opaque;
-    if (!find_reference(view)) {
+    const struct wg_trial *reference = find_reference(view);
+    if (!reference) {
         state->reference = view->space->count;
         start(state, view, out);
         return WG_OK;
     }
-    const enum wg_code code = believe(state, view, err);
+    const enum wg_code code = believe(state, view, reference, err);
     if (code != WG_OK)
         return code;
     struct picture picture;
