@@ -325,7 +325,7 @@ static double evidence(const struct wg_board_posterior *posterior, struct wg_boa
         score -= z * z / 2;
     }
     if (LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', (int)n, matrix, (int)n) != 0)
-        return -INFINITY;
+        return -(double)INFINITY;
     double *white = work->step; /* has room for max(kept, rows) */
     memcpy(white, work->v, n * sizeof *white);
     cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, matrix, (int)n,
@@ -353,7 +353,7 @@ static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *
 {
     if (!can_fit(posterior, channels, count))
         return;
-    double best = -INFINITY;
+    double best = -(double)INFINITY;
     double chosen[WG_BOARD_CHANNELS_MAX];
     memcpy(chosen, posterior->rho, sizeof chosen);
     /* The first two channels together: they trade with each other through the boards. */

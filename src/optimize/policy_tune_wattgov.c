@@ -140,7 +140,7 @@ static enum wg_tuning_kind kind_of(const struct wg_tuning_goal *goal, size_t cha
 /* Figures that may be zero or less are taken as they are, over the largest of them. */
 static double plain_scale(const struct wg_tuning_view *view, size_t channel)
 {
-    double least = INFINITY, most = 0;
+    double least = (double)INFINITY, most = 0;
     if (channel > 0) {
         least = view->goal->limits[channel - 1].bound;
         most = fabs(least);
@@ -224,7 +224,7 @@ static double margin(const struct state *state, const struct wg_tuning_goal *goa
 static double least_margin(const struct state *state, const struct wg_tuning_goal *goal,
                            const struct picture *picture, size_t x)
 {
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (size_t c = 1; c < state->channel_count; c++)
         least = fmin(least, margin(state, goal, picture, c, x));
     return least;
@@ -325,7 +325,7 @@ static void find_incumbent(const struct state *state, const struct wg_tuning_vie
                            struct picture *out)
 {
     const float *cost = out->mean[0];
-    double best_margin = -INFINITY;
+    double best_margin = -(double)INFINITY;
     out->incumbent = out->returned = out->runner_up = SIZE_MAX;
     for (size_t x = 0; x < out->count; x++) {
         const size_t configuration = out->candidates[x];
@@ -454,7 +454,7 @@ static size_t nearest_to_default(const struct state *state, const struct wg_tuni
 {
     const size_t origin = view->space->default_configuration;
     size_t nearest = view->space->count;
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (size_t x = 0; x < view->space->count; x++) {
         if (view->is_banned[x] || view->is_tried[x])
             continue;
@@ -478,7 +478,7 @@ static void start(const struct state *state, const struct wg_tuning_view *view,
     const size_t count = view->space->count;
     *out = (struct wg_tuning_choice){.next = nearest_to_default(state, view),
                                      .reason = WG_TUNER_START,
-                                     .expected_saving = NAN,
+                                     .expected_saving = (double)NAN,
                                      .returned = count,
                                      .runner_up = count};
     if (out->next == view->space->default_configuration) {

@@ -88,7 +88,7 @@ static struct wg_trial trial_of(const struct wg_tuning_space *space, size_t c)
 
 static double cheapest(const struct wg_tuning_space *space, double bound)
 {
-    double best = INFINITY, t_s = 0, energy_j = 0;
+    double best = (double)INFINITY, t_s = 0, energy_j = 0;
 
     for (size_t c = 0; c < space->count; c++) {
         truth(space, c, &t_s, &energy_j);
