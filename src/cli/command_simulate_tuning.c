@@ -21,6 +21,7 @@
 #include "cli/table.h"
 #include "cli/tuning_results.h"
 #include "cli/tuning_study_args.h"
+#include "simulate/workers.h"
 
 static const char plain_characters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=./:,@%+";
@@ -43,7 +44,7 @@ struct args {
     bool no_validate;
     struct wg_option_list failures;
     const char *trials_of;
-    unsigned threads;
+    unsigned processes;
     bool json;
     const char *csv;
     const char *html;
@@ -150,13 +151,13 @@ static const struct wg_option options[] = {
      .value = "POLICY:SEED",
      .fallback = "none",
      .help = "Show one run trial by trial, with the reason of each."},
-    {.name = "threads",
-     WG_OPTION_UNSIGNED(struct args, threads),
+    {.name = "processes",
+     WG_OPTION_UNSIGNED(struct args, processes),
      .value = "N",
      .min = 1,
-     .max = WG_TUNING_THREADS_MAX,
+     .max = WG_WORKERS_MAX,
      .fallback = "one per processor",
-     .help = "Threads; the results do not depend on it."},
+     .help = "Runs replayed at once, each in a process; the results do not depend on it."},
     {.name = "json", WG_OPTION_FLAG(struct args, json), .help = "Write JSON instead of tables."},
     {.name = "csv",
      WG_OPTION_STRING(struct args, csv),
@@ -201,7 +202,7 @@ static unsigned processor_count(void)
     const int count = CPU_COUNT(&processors);
     if (count < 1)
         return 1;
-    return count > WG_TUNING_THREADS_MAX ? WG_TUNING_THREADS_MAX : (unsigned)count;
+    return count > WG_WORKERS_MAX ? WG_WORKERS_MAX : (unsigned)count;
 }
 
 /* Names of output files that would not give what they promise. */
@@ -296,7 +297,7 @@ static enum wg_code make_wishes(const struct args *args, struct wishes *out, str
         .xi = args->xi,
         .max_trials = args->max_trials,
         .validate = !args->no_validate,
-        .threads = args->threads,
+        .processes = args->processes,
     };
     if (code == WG_OK)
         code = parse_policies(args, &out->study, err);
@@ -406,7 +407,7 @@ static int run_tuning(int argc, char *argv[])
         .noise = 0.02,
         .told_noise = (double)NAN,
         .xi = (double)NAN,
-        .threads = processor_count(),
+        .processes = processor_count(),
     };
     int status = WG_EXIT_OK;
     if (!wg__command_begin(&set, argc, argv, &args, &status))

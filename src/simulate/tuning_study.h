@@ -2,12 +2,12 @@
  *
  * A study of tuning: policies on one measured grid, over many seeds.
  *
- * A run is a policy and a seed; threads take them one by one and write each into its own place, and
- * sums are made afterwards in the order of the seeds. So nothing but the times of decisions depends
- * on the number of threads. Intervals are of 95 %: of a mean by Student's t, of a share Wilson's.
+ * A run is a policy and a seed; worker processes (workers.h says why no threads) take them one by
+ * one and write each into its own place, and sums are made afterwards in the order of the seeds. So
+ * nothing but the times of decisions depends on their number. Intervals are of 95 %: of a mean by
+ * Student's t, of a share Wilson's.
  *
- * Owns: the study owns its arrays; the scene must outlive it.
- * Threads: starts and joins its own; callers use one.
+ * Owns: the study owns its arrays; the scene must outlive it.    Threads: callers use one.
  */
 #ifndef WG_SIMULATE_TUNING_STUDY_H
 #define WG_SIMULATE_TUNING_STUDY_H
@@ -20,12 +20,7 @@
 #include "base/error.h"
 #include "simulate/tuning_run.h"
 
-enum {
-    WG_TUNING_THREADS_MAX = 256,
-    WG_TUNING_SEEDS_MAX = 100000,
-    WG_TUNING_TRIALS_MAX = 10000,
-    WG_TUNING_HIT_CAP = 100
-};
+enum { WG_TUNING_SEEDS_MAX = 100000, WG_TUNING_TRIALS_MAX = 10000, WG_TUNING_HIT_CAP = 100 };
 
 struct wg_tuning_study_request {
     const struct wg_tuning_scene *scene;
@@ -37,9 +32,8 @@ struct wg_tuning_study_request {
     double xi;         /* of polythrottle, in costs of the default; NAN: as published */
     size_t max_trials; /* 0: 30, or the number of configurations if that is less */
     bool validate;
-    size_t threads;
-    /* Called once before the first run with their number, and after each one, from any thread;
-     * NULL: never. */
+    size_t processes;
+    /* Called once before the first run with their number, and after each one; NULL: never. */
     void (*started)(void *context, size_t runs);
     void (*progress)(void *context);
     void *progress_context;
@@ -89,6 +83,7 @@ struct wg_tuning_study {
     size_t seeds;
     size_t max_trials;
     size_t hit_cap;
+    size_t task_count;
     struct wg_tuning_outcome *outcomes; /* [policy][seed] */
     uint32_t *returned_after;           /* [policy][seed][max_trials] */
     size_t summary_count;

@@ -176,8 +176,8 @@ class Study(Scratch):
         self.assertAlmostEqual(returned["over_limit_interval"][1], center + half)
 
     def test_results_do_not_depend_on_threads_and_seeds_are_their_own(self):
-        one = replay("--seeds", "12", "--threads", "1", "--fail", "crash:0.2")
-        self.assertEqual(replay("--seeds", "12", "--threads", "5", "--fail", "crash:0.2"), one)
+        one = replay("--seeds", "12", "--processes", "1", "--fail", "crash:0.2")
+        self.assertEqual(replay("--seeds", "12", "--processes", "5", "--fail", "crash:0.2"), one)
         first, second = self.path("a.csv"), self.path("b.csv")
         replay("--seeds", "4", "--csv", first)
         replay("--seeds", "2", "--seed", "3", "--csv", second)

@@ -3,6 +3,7 @@
  * Tuning studies: sums against the runs, Wilson's interval against printed values, threads.
  */
 #include "simulate/tuning_study.h"
+#include "simulate/workers.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ static void open_fixture(struct fixture *fixture)
                                                         .seeds = 40,
                                                         .validate = true,
                                                         .xi = (double)NAN,
-                                                        .threads = 1};
+                                                        .processes = 1};
 }
 
 static void close_fixture(struct fixture *fixture)
@@ -104,13 +105,13 @@ static void sums_are_those_of_the_runs(void **state)
     close_fixture(&fixture);
 }
 
-static void results_do_not_depend_on_the_threads(void **state)
+static void results_do_not_depend_on_the_processes(void **state)
 {
     (void)state;
     struct fixture fixture;
     open_fixture(&fixture);
     struct wg_tuning_study *one = run_study(&fixture.request);
-    fixture.request.threads = 6;
+    fixture.request.processes = 6;
     struct wg_tuning_study *six = run_study(&fixture.request);
     for (size_t i = 0; i < 80; i++) {
         assert_int_equal(one->outcomes[i].first_hit, six->outcomes[i].first_hit);
@@ -145,8 +146,8 @@ static void requests_that_cannot_be_are_refused(void **state)
     request.seeds = 0;
     check_refused(request, "0 seeds");
     request = fixture.request;
-    request.threads = WG_TUNING_THREADS_MAX + 1;
-    check_refused(request, "257 threads");
+    request.processes = WG_WORKERS_MAX + 1;
+    check_refused(request, "257 processes");
     request = fixture.request;
     request.max_trials = WG_TUNING_TRIALS_MAX + 1;
     check_refused(request, "10001 trials");
@@ -207,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_have_wilsons_interval),
         cmocka_unit_test(sums_are_those_of_the_runs),
-        cmocka_unit_test(results_do_not_depend_on_the_threads),
+        cmocka_unit_test(results_do_not_depend_on_the_processes),
         cmocka_unit_test(requests_that_cannot_be_are_refused),
         cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
     };
