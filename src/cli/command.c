@@ -163,3 +163,20 @@ int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[])
     }
     return command->run(argc, argv);
 }
+
+/* -- What was called --------------------------------------------------------------------------- */
+
+void wg__command_line(const char *name, int argc, char *const *argv, struct wg_buffer *out)
+{
+    static const char plain_characters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=./:,@%+";
+    wg__buffer_puts(out, name);
+    for (int i = 1; i < argc; i++) {
+        const bool is_plain =
+            argv[i][0] != '\0' && strspn(argv[i], plain_characters) == strlen(argv[i]);
+        wg__buffer_puts(out, is_plain ? " " : " '");
+        for (const char *c = argv[i]; *c != '\0'; c++)
+            wg__buffer_append(out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+        wg__buffer_puts(out, is_plain ? "" : "'");
+    }
+}

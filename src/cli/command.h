@@ -73,6 +73,10 @@ bool wg__command_begin(const struct wg_option_set *set, int argc, char *argv[], 
  * WG_EXIT_USAGE for WG_EINVAL (what the user gave), WG_EXIT_FAILED for everything else. */
 int wg__command_fail(const struct wg_option_set *set, const struct wg_error *err);
 
+/* Appends the command line as a shell takes it, words in quotes where that is needed; `argv[0]` is
+ * left out for `name`: "wattgov tune". */
+void wg__command_line(const char *name, int argc, char *const *argv, struct wg_buffer *out);
+
 /* Writes a command's results to `stream` (stdout) and flushes. WG_ENOMEM for a failed buffer,
  * WG_EIO with the cause for a closed pipe or a full disk. */
 enum wg_code wg__command_print(FILE *stream, const struct wg_buffer *text, struct wg_error *err);

@@ -23,9 +23,6 @@
 #include "cli/tuning_study_args.h"
 #include "simulate/workers.h"
 
-static const char plain_characters[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=./:,@%+";
-
 struct args {
     const char *grid;
     struct wg_option_list where;
@@ -150,7 +147,8 @@ static const struct wg_option options[] = {
      WG_OPTION_STRING(struct args, trials_of),
      .value = "POLICY:SEED",
      .fallback = "none",
-     .help = "Show one run trial by trial, with the reason of each."},
+     .help = "Show one run trial by trial, with the reason of each (what `--explain` does for "
+             "`wattgov tune`)."},
     {.name = "processes",
      WG_OPTION_UNSIGNED(struct args, processes),
      .value = "N",
@@ -260,6 +258,9 @@ static enum wg_code parse_policies(const struct args *args, struct wg_tuning_stu
 {
     for (size_t i = 0; i < args->policies.count; i++) {
         enum wg_tuner_policy policy = WG_TUNER_RANDOM;
+        if (strchr(args->policies.items[i], ',') != NULL)
+            return wg__option_reject(err, "policy", args->policies.items[i],
+                                     "one policy; for several repeat --policy");
         const enum wg_code code = wg__parse_policy("policy", args->policies.items[i], &policy, err);
         if (code != WG_OK)
             return code;
@@ -385,20 +386,6 @@ static enum wg_code run_study(const struct args *args, struct wishes *wishes,
     return code;
 }
 
-/* The command line, quoted for a shell where that is needed. */
-static void join_command(int argc, char *argv[], struct wg_buffer *out)
-{
-    wg__buffer_puts(out, set.command);
-    for (int i = 1; i < argc; i++) {
-        const bool is_plain =
-            argv[i][0] != '\0' && strspn(argv[i], plain_characters) == strlen(argv[i]);
-        wg__buffer_puts(out, is_plain ? " " : " '");
-        for (const char *c = argv[i]; *c != '\0'; c++)
-            wg__buffer_append(out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
-        wg__buffer_puts(out, is_plain ? "" : "'");
-    }
-}
-
 static int run_tuning(int argc, char *argv[])
 {
     struct args args = {
@@ -420,7 +407,7 @@ static int run_tuning(int argc, char *argv[])
     wg__arena_init(&wishes.arena);
     wg__arena_init(&scene.arena);
     wg__buffer_init(&command);
-    join_command(argc, argv, &command);
+    wg__command_line(set.command, argc, argv, &command);
     enum wg_code code = make_wishes(&args, &wishes, &err);
     if (code == WG_OK)
         code = wg__tuning_grid_open(&grid, &wishes.grid, &err);

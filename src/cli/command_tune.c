@@ -10,9 +10,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/command_tune_apply.h"
@@ -37,7 +40,7 @@ static void tell_asked(const struct wg_tuner_question *question, size_t number, 
     wg__buffer_init(&text);
     wg__tune_configuration_text(&text, setup->knobs.space, question->configuration);
     (void)fprintf(stderr, "wattgov tune: trial %zu (%s): %s\n", number,
-                  wg__tuner_reason_word(question->reason),
+                  wg__tune_reason_text(question->reason),
                   text.data != NULL && !text.failed ? text.data : "");
     if (setup->args->explain && question->why[0] != '\0')
         (void)fprintf(stderr, "wattgov tune:   why: %s\n", question->why);
@@ -58,7 +61,8 @@ static void tell_told(const struct wg_tune_trial *trial, size_t number, void *co
         (void)fprintf(stderr, ": %s %.4g", setup->goal.objective.text, told->objective);
         for (size_t i = 0; i < setup->goal.limit_count; i++)
             (void)fprintf(stderr, ", %s %.4g", setup->goal.limits[i].text, told->figures[i]);
-        (void)fprintf(stderr, " (%u windows, %.2f s)", trial->windows, trial->time_s);
+        (void)fprintf(stderr, " (%u window%s, %.2f s)", trial->windows,
+                      trial->windows == 1 ? "" : "s", trial->time_s);
     }
     (void)fprintf(stderr, "\n");
 }
@@ -110,9 +114,17 @@ static int write_reports(const struct wg_tune_report *report)
 }
 
 static int finish(const struct wg_tune_setup *setup, const struct wg_tune_result *result,
-                  enum wg_code code, const struct wg_error *err)
+                  const char *command, enum wg_code code, const struct wg_error *err)
 {
-    const struct wg_tune_report report = {.setup = setup, .result = result};
+    char made_at[32] = "", host[256] = "";
+    const time_t now = (time_t)wg__clock_wall_s();
+    struct tm parts;
+    if (gmtime_r(&now, &parts) != NULL)
+        (void)strftime(made_at, sizeof made_at, "%Y-%m-%d %H:%M UTC", &parts);
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    const struct wg_tune_report report = {
+        .setup = setup, .result = result, .command = command, .made_at = made_at, .host = host};
     int status = WG_EXIT_OK;
     if (code != WG_OK && result->count == 0)
         return wg__command_fail(&wg__tune_options, err);
@@ -128,7 +140,7 @@ static int finish(const struct wg_tune_setup *setup, const struct wg_tune_result
     return status;
 }
 
-static int run(struct wg_tune_setup *setup)
+static int run(struct wg_tune_setup *setup, const char *command)
 {
     struct wg_error err;
     struct wg_tune_result result;
@@ -137,7 +149,7 @@ static int run(struct wg_tune_setup *setup)
     setup->request.told = tell_told;
     setup->request.context = setup;
     const enum wg_code code = wg__tune_run(&setup->request, &result, &err);
-    const int status = finish(setup, &result, code, &err);
+    const int status = finish(setup, &result, command, code, &err);
     wg__tune_result_fini(&result);
     return status;
 }
@@ -170,6 +182,15 @@ static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_qu
                           limit->is_minimum ? ">=" : "<=", limit->bound,
                           limit->is_relative ? " times the default's" : "");
     }
+    for (size_t i = 0; i < setup->args->forbids.count; i++)
+        wg__buffer_printf(out, "forbidden: %s\n", setup->args->forbids.items[i]);
+    const size_t asked = setup->request.max_trials;
+    const size_t trials = asked > 0 ? asked : space->count < 30 ? space->count : 30;
+    wg__buffer_printf(
+        out,
+        "at most %zu trials, each measured for %g s at most: no longer than %.1f min, "
+        "warming up and setting not counted\n",
+        trials, setup->request.max_window_s, (double)trials * setup->request.max_window_s / 60);
     wg__buffer_printf(out, "energy: %s\nfirst trial: ", energy);
     wg__tune_configuration_text(out, space, question->configuration);
     wg__buffer_printf(out, "\n    why: %s\n", question->why);
@@ -216,7 +237,7 @@ static int dry_run(const struct wg_tune_setup *setup)
 
 /* -- The command ------------------------------------------------------------------------------ */
 
-static int tune(const struct wg_tune_args *args)
+static int tune(const struct wg_tune_args *args, const char *command)
 {
     struct wg_error err;
     struct wg_signals signals;
@@ -230,7 +251,7 @@ static int tune(const struct wg_tune_args *args)
     if (wg__tune_setup_open(setup, args, &signals, &err) != WG_OK)
         status = wg__command_fail(&wg__tune_options, &err);
     else
-        status = args->dry_run ? dry_run(setup) : run(setup);
+        status = args->dry_run ? dry_run(setup) : run(setup, command);
     wg__tune_setup_close(setup);
     wg__signals_restore(&signals);
     wg__free(setup);
@@ -249,8 +270,12 @@ static int run_tune(int argc, char *argv[])
         (void)wg__fail(&err, WG_ENOMEM, "out of memory");
         return wg__command_fail(&wg__tune_options, &err);
     }
+    struct wg_buffer command;
+    wg__buffer_init(&command);
+    wg__command_line("wattgov tune", argc, argv, &command);
     if (wg__tune_args_read(argc, argv, args, &file, &status))
-        status = tune(args);
+        status = tune(args, command.failed ? NULL : command.data);
+    wg__buffer_fini(&command);
     wg__option_file_fini(&file);
     wg__free(args);
     return status;

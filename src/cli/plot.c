@@ -437,6 +437,23 @@ static void draw_series(const struct frame *frame, size_t index)
     wg__buffer_puts(frame->out, "</g>\n");
 }
 
+/* From the line to the edge of the data area. */
+static void shade(const struct frame *frame, const struct wg_plot_reference *reference)
+{
+    double left = frame->left, right = frame->right, top = frame->top, bottom = frame->bottom;
+    const bool is_below = reference->shaded == WG_PLOT_BELOW;
+    if (reference->shaded == WG_PLOT_NEITHER)
+        return;
+    if (reference->is_vertical)
+        *(is_below ? &right : &left) = place_x(frame, reference->value);
+    else
+        *(is_below ? &top : &bottom) = place_y(frame, reference->value);
+    wg__buffer_printf(frame->out,
+                      "<rect class=\"b\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+                      "height=\"%.1f\"/>",
+                      left, top, fmax(0, right - left), fmax(0, bottom - top));
+}
+
 static void draw_references(const struct frame *frame)
 {
     for (size_t r = 0; r < frame->plot->reference_count; r++) {
@@ -452,6 +469,7 @@ static void draw_references(const struct frame *frame)
             const double y = place_y(frame, reference->value);
             draw_line(frame, "d", frame->left, y, frame->right, y);
         }
+        shade(frame, reference);
         wg__buffer_puts(frame->out, "</g>\n");
     }
 }

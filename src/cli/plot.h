@@ -76,12 +76,15 @@ struct wg_plot_series {
     const char *const *point_labels; /* tooltips, `count` of them; NULL: made from the numbers */
 };
 
+enum wg_plot_side { WG_PLOT_NEITHER, WG_PLOT_BELOW, WG_PLOT_ABOVE };
+
 /* A dashed line across the whole data area, labelled in the legend. */
 struct wg_plot_reference {
     const char *label;
     double value;
     bool is_vertical; /* at x = value; else at y = value */
     enum wg_plot_color color;
+    enum wg_plot_side shaded; /* tinted up to the edge: what is allowed */
 };
 
 struct wg_plot {

@@ -16,11 +16,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "cli/front_plot.h"
 #include "cli/page.h"
 #include "cli/plot.h"
 #include "cli/table.h"
@@ -65,23 +65,36 @@ static const struct wg_tuning_summary *find_hero(const struct wg_tuning_study *s
     return &study->summaries[0];
 }
 
+/* A mean of runs that were ended at the cap says only that it is beyond. */
+static void put_first_hit(const struct wg_tuning_study *study, const struct wg_tuning_summary *of,
+                          char *out, size_t size)
+{
+    if (2 * of->misses > study->seeds)
+        (void)snprintf(out, size, ">%zu", study->hit_cap);
+    else
+        (void)snprintf(out, size, "%.1f", of->first_hit.mean);
+}
+
 static void write_facts(struct report *report)
 {
     const struct wg_tuning_study *study = report->study;
     const struct wg_tuning_summary *hero = find_hero(study);
     const char *word = wg__tuner_policy_word(hero->policy);
     char values[4][TEXT_BYTES], labels[4][TEXT_BYTES], notes[4][TEXT_BYTES];
-    (void)snprintf(values[0], TEXT_BYTES, "%.1f", hero->first_hit.mean);
+    put_first_hit(study, hero, values[0], TEXT_BYTES);
     (void)snprintf(labels[0], TEXT_BYTES, "trials until %s measures a near-optimal configuration",
                    word);
     size_t length =
         (size_t)snprintf(notes[0], TEXT_BYTES, "%zu of %zu are", study->scene->target.near_optimal,
                          study->scene->target.available);
-    for (size_t i = 0; i < study->summary_count && length < TEXT_BYTES; i++)
-        if (&study->summaries[i] != hero)
-            length += (size_t)snprintf(notes[0] + length, TEXT_BYTES - length, "; %s %.1f",
-                                       wg__tuner_policy_word(study->summaries[i].policy),
-                                       study->summaries[i].first_hit.mean);
+    for (size_t i = 0; i < study->summary_count && length < TEXT_BYTES; i++) {
+        if (&study->summaries[i] == hero)
+            continue;
+        char first_hit[TEXT_BYTES];
+        put_first_hit(study, &study->summaries[i], first_hit, sizeof first_hit);
+        length += (size_t)snprintf(notes[0] + length, TEXT_BYTES - length, "; %s %.24s",
+                                   wg__tuner_policy_word(study->summaries[i].policy), first_hit);
+    }
     (void)snprintf(values[1], TEXT_BYTES, "%.0f" NBSP "%%", 100 * hero->within_5.share);
     (void)snprintf(labels[1], TEXT_BYTES, "of its runs return one by its own rule");
     (void)snprintf(notes[1], TEXT_BYTES, "95" NBSP "%%: %.0f to %.0f; after %.1f trials",
@@ -169,162 +182,105 @@ static void write_curves(struct report *report)
 
 /* -- The grid -------------------------------------------------------------------------------- */
 
-/* A set of configurations as points. */
-struct points {
-    double *x, *y;
-    const char **labels;
+/* Every configuration once for each look that it has. */
+struct cloud {
+    struct wg_front_point *points;
     size_t count;
+    struct wg_front_group groups[WG_FRONT_GROUPS_MAX];
+    size_t group_count;
 };
 
-static bool make_points(struct report *report, struct points *points)
+static void add_group(struct cloud *cloud, const char *label, enum wg_plot_color color)
 {
-    const size_t count = report->study->scene->grid->space->count;
-    *points = (struct points){.x = make_numbers(report, count), .y = make_numbers(report, count)};
-    points->labels = wg__arena_alloc(&report->scratch, count, sizeof *points->labels);
-    report->page.out->failed |= points->labels == NULL;
-    return points->x != NULL && points->y != NULL && points->labels != NULL;
+    cloud->groups[cloud->group_count++] = (struct wg_front_group){label, color};
 }
 
-static void add_point(struct report *report, struct points *points, size_t c)
+/* To the newest group. */
+static void add_point(struct report *report, struct cloud *cloud, size_t c, bool counts)
 {
     const struct wg_tuning_grid *grid = report->study->scene->grid;
     struct wg_buffer text;
     wg__buffer_init(&text);
     wg__tuning_describe(grid->space, c, &text);
     wg__buffer_printf(&text, ": %.5g", grid->costs[c]);
-    points->x[points->count] = wg__tuning_grid_figure(grid, c, 0);
-    points->y[points->count] = grid->costs[c];
     const char *label = text.failed ? NULL : wg__arena_strdup(&report->scratch, text.data);
     report->page.out->failed |= label == NULL;
-    points->labels[points->count] = label != NULL ? label : "";
-    points->count++;
+    cloud->points[cloud->count++] =
+        (struct wg_front_point){.figure = wg__tuning_grid_figure(grid, c, 0),
+                                .cost = grid->costs[c],
+                                .group = cloud->group_count - 1,
+                                .counts = counts,
+                                .label = label != NULL ? label : ""};
     wg__buffer_fini(&text);
 }
 
-static struct wg_plot_series as_series(const struct points *points, const char *label,
-                                       enum wg_plot_color color)
-{
-    return (struct wg_plot_series){.label = label,
-                                   .mark = WG_PLOT_POINTS,
-                                   .color = color,
-                                   .x = points->x,
-                                   .y = points->y,
-                                   .count = points->count,
-                                   .point_labels = points->labels};
-}
-
-struct place {
-    double x, y;
-};
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct place *p = a, *q = b;
-    if (p->x != q->x)
-        return p->x < q->x ? -1 : 1;
-    return (p->y > q->y) - (p->y < q->y);
-}
-
-/* The least cost up to each figure, as steps. */
-static bool make_front(struct report *report, double **x, double **y, size_t *count)
+/* Those that are feasible, or those that are not. What is out of order bears no front. */
+static void add_grid(struct report *report, struct cloud *cloud, bool is_feasible)
 {
     const struct wg_tuning_scene *scene = report->study->scene;
-    const struct wg_tuning_grid *grid = scene->grid;
-    struct place *places = wg__arena_alloc(&report->scratch, grid->space->count, sizeof *places);
-    *x = make_numbers(report, grid->space->count);
-    *y = make_numbers(report, grid->space->count);
-    if (places == NULL || *x == NULL || *y == NULL) {
-        report->page.out->failed = true;
-        return false;
-    }
-    size_t all = 0;
-    for (size_t c = 0; c < grid->space->count; c++)
-        if (!scene->is_out[c])
-            places[all++] = (struct place){wg__tuning_grid_figure(grid, c, 0), grid->costs[c]};
-    qsort(places, all, sizeof *places, compare_places);
-    *count = 0;
-    for (size_t i = 0; i < all; i++) {
-        if (*count > 0 && places[i].y >= (*y)[*count - 1])
-            continue;
-        (*x)[*count] = places[i].x;
-        (*y)[(*count)++] = places[i].y;
-    }
-    return true;
+    add_group(cloud, is_feasible ? "within the limits" : "breaks a limit",
+              is_feasible ? WG_PLOT_SKY : WG_PLOT_GREY);
+    for (size_t c = 0; c < scene->grid->space->count; c++)
+        if (scene->target.is_feasible[c] == is_feasible)
+            add_point(report, cloud, c, !scene->is_out[c]);
 }
 
 /* Each configuration that a policy returned at least once. */
-static bool make_returned(struct report *report, const struct wg_tuning_summary *of,
-                          struct points *points)
+static void add_returned(struct report *report, struct cloud *cloud,
+                         const struct wg_tuning_summary *of)
 {
     const size_t count = report->study->scene->grid->space->count;
     bool *is_returned = wg__arena_alloc(&report->scratch, count, sizeof *is_returned);
-    if (is_returned == NULL || !make_points(report, points)) {
+    char label[TEXT_BYTES];
+    (void)snprintf(label, sizeof label, "returned by %s", wg__tuner_policy_word(of->policy));
+    const char *kept = wg__arena_strdup(&report->scratch, label);
+    if (is_returned == NULL || kept == NULL) {
         report->page.out->failed = true;
-        return false;
+        return;
     }
+    add_group(cloud, kept, of->policy == WG_TUNER_RANDOM ? WG_PLOT_YELLOW : color_of(of->policy));
     for (size_t i = 0; i < report->study->seeds; i++)
         if (of->outcomes[i].returned < count)
             is_returned[of->outcomes[i].returned] = true;
     for (size_t c = 0; c < count; c++)
         if (is_returned[c])
-            add_point(report, points, c);
-    return true;
+            add_point(report, cloud, c, false);
 }
 
 static void write_plane(struct report *report)
 {
-    const struct wg_tuning_scene *scene = report->study->scene;
-    const struct wg_tuning_grid *grid = scene->grid;
+    const struct wg_tuning_study *study = report->study;
+    const struct wg_tuning_grid *grid = study->scene->grid;
     const struct wg_tuning_limit *limit = &grid->goal.limits[0];
-    struct wg_plot_series series[SERIES_MAX];
-    size_t count = 0, front_count = 0;
-    struct points feasible, others, best;
-    double *front_x = NULL, *front_y = NULL;
-    if (!make_points(report, &feasible) || !make_points(report, &others) ||
-        !make_points(report, &best) || !make_front(report, &front_x, &front_y, &front_count))
+    struct cloud cloud = {.points = wg__arena_alloc(
+                              &report->scratch, (study->summary_count + 1) * grid->space->count + 1,
+                              sizeof *cloud.points)};
+    if (cloud.points == NULL) {
+        report->page.out->failed = true;
         return;
-    for (size_t c = 0; c < grid->space->count; c++)
-        add_point(report, scene->target.is_feasible[c] ? &feasible : &others, c);
-    add_point(report, &best, scene->target.optimum);
-    series[count++] = as_series(&others, "breaks a limit", WG_PLOT_GREY);
-    series[count++] = as_series(&feasible, "within the limits", WG_PLOT_SKY);
-    if (!limit->is_minimum)
-        series[count++] = (struct wg_plot_series){.label = "front",
-                                                  .mark = WG_PLOT_STEP,
-                                                  .color = WG_PLOT_INK,
-                                                  .x = front_x,
-                                                  .y = front_y,
-                                                  .count = front_count};
-    for (size_t i = 0; i < report->study->summary_count; i++) {
-        const struct wg_tuning_summary *of = &report->study->summaries[i];
-        struct points returned;
-        if (!make_returned(report, of, &returned))
-            return;
-        char label[TEXT_BYTES];
-        (void)snprintf(label, sizeof label, "returned by %s", wg__tuner_policy_word(of->policy));
-        const char *kept = wg__arena_strdup(&report->scratch, label);
-        series[count++] = as_series(
-            &returned, kept, of->policy == WG_TUNER_RANDOM ? WG_PLOT_YELLOW : color_of(of->policy));
     }
-    series[count++] = as_series(&best, "optimum", WG_PLOT_VERMILION);
-    const struct wg_plot_reference bound = {
-        .label = "limit", .value = limit->bound, .is_vertical = true, .color = WG_PLOT_VERMILION};
-    const struct wg_plot plot = {
-        .title = "Cost against the limited figure",
-        .x = {.title = limit->name, .scale = WG_PLOT_LOG},
-        .y = {.title = grid->objective, .scale = WG_PLOT_LOG},
-        .series = series,
-        .series_count = count,
-        .references = &bound,
-        .reference_count = 1,
-        .width = WIDE,
-        .height = HIGH,
-    };
+    add_grid(report, &cloud, false);
+    add_grid(report, &cloud, true);
+    for (size_t i = 0; i < study->summary_count; i++)
+        add_returned(report, &cloud, &study->summaries[i]);
+    add_group(&cloud, "optimum", WG_PLOT_VERMILION);
+    add_point(report, &cloud, study->scene->target.optimum, false);
+    const struct wg_front front = {.title = "Cost against the limited figure",
+                                   .x = {.title = limit->name, .scale = WG_PLOT_LOG},
+                                   .y = {.title = grid->objective, .scale = WG_PLOT_LOG},
+                                   .groups = cloud.groups,
+                                   .group_count = cloud.group_count,
+                                   .points = cloud.points,
+                                   .point_count = cloud.count,
+                                   .bound = limit->bound,
+                                   .is_minimum = limit->is_minimum,
+                                   .width = WIDE,
+                                   .height = HIGH};
     wg__page_heading(&report->page, "The grid");
     wg__page_figures_begin(&report->page);
-    wg__page_figure(&report->page, &plot,
-                    "Each point is a configuration, by its true figures; of what a policy "
-                    "returned, each one once.");
+    wg__front_figure(&report->page, &front,
+                     "Each point is a configuration, by its true figures; of what a policy "
+                     "returned, each one once.");
     wg__page_figures_end(&report->page);
 }
 
@@ -386,11 +342,18 @@ void wg__report_tuning_study(const struct wg_tuning_study *study,
                    study->seeds);
     wg__page_begin(&report.page, out, "Tuning, replayed on a measured grid", subtitle);
     write_facts(&report);
+    struct wg_buffer replicates;
+    wg__buffer_init(&replicates);
+    wg__tuning_replicates_text(study->scene->grid, &replicates);
+    if (!replicates.failed && replicates.length > 0)
+        wg__page_paragraph(&report.page, "%s", replicates.data);
+    wg__buffer_fini(&replicates);
     wg__page_heading(&report.page, "Policies");
     struct wg_table table;
     wg__tuning_policy_table(study, &table);
     wg__page_table(&report.page, &table,
-                   "First hit: mean and 95 % interval, then its 95 % quantile. The rest: what was "
+                   "First hit: mean and its 95 % interval; p95: 95 % of the runs do not exceed "
+                   "it. The rest: what was "
                    "returned by the policy's own rule.");
     wg__table_fini(&table);
     write_curves(&report);

@@ -3,10 +3,12 @@
  * `wattgov tune --json`: schema wattgov.tune/1 (docs/tune.md).
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/json.h"
 #include "cli/tune_report.h"
+#include "wattgov/version.h"
 
 static void write_settings(const struct wg_tune_report *report, size_t configuration,
                            struct wg_json *json)
@@ -73,6 +75,45 @@ static void write_goal(const struct wg_tune_report *report, struct wg_json *json
     wg__json_close(json);
 }
 
+/* null where no load was simulated. */
+static void write_at_load(const struct wg_tune_report *report, size_t configuration,
+                          struct wg_json *json)
+{
+    struct wg_tune_at_load load;
+    wg__json_key(json, "at_load");
+    if (!wg__tune_at_load(report, configuration, &load)) {
+        wg__json_null(json);
+        return;
+    }
+    wg__json_object(json);
+    wg__json_member_double(json, "utilization", load.utilization);
+    wg__json_member_double(json, "batch_mean", load.batch_mean);
+    wg__json_member_double(json, "energy_per_request_j", load.request_j);
+    wg__json_member_double(json, "idle_per_request_j", load.idle_j);
+    wg__json_close(json);
+}
+
+static void write_making(const struct wg_tune_report *report, struct wg_json *json)
+{
+    const struct wg_tune_devices *devices = &report->setup->devices;
+    wg__json_member_string(json, "version", wg_version());
+    wg__json_member_string(json, "command", report->command);
+    wg__json_member_string(json, "made_at", report->made_at);
+    wg__json_member_string(json, "host", report->host);
+    wg__json_key(json, "gpus");
+    wg__json_array(json);
+    for (size_t g = 0; g < devices->gpu_count; g++) {
+        const struct wg_device_info *info =
+            wg_device_get_info(wg_machine_device(devices->machine, devices->gpus[g]));
+        wg__json_object(json);
+        wg__json_member_string(json, "label", info->label);
+        wg__json_member_string(json, "id", info->id);
+        wg__json_member_string(json, "name", info->name);
+        wg__json_close(json);
+    }
+    wg__json_close(json);
+}
+
 /* null where there is none. */
 static void write_configuration(const struct wg_tune_report *report, const char *key,
                                 size_t configuration, struct wg_json *json)
@@ -89,6 +130,7 @@ static void write_configuration(const struct wg_tune_report *report, const char 
     wg__json_member_uint(json, "trials", standing.trials);
     wg__json_member_double(json, "objective", standing.objective);
     wg__json_member_doubles(json, "limits", standing.figures, report->setup->goal.limit_count);
+    write_at_load(report, configuration, json);
     wg__json_close(json);
 }
 
@@ -112,6 +154,42 @@ static void write_forecast(const struct wg_tune_report *report, struct wg_json *
     wg__json_close(json);
 }
 
+/* utilization and batch_mean: no window has them, so they mean the same wherever they stand. */
+static bool is_of_load_only(const char *name)
+{
+    return strcmp(name, "utilization") == 0 || strcmp(name, "batch_mean") == 0;
+}
+
+/* Those of the window in `figures`, those that were simulated in `at_load` (null: none were). */
+static void write_figures(const struct wg_tune_report *report, const struct wg_tune_trial *trial,
+                          struct wg_json *json)
+{
+    wg__json_key(json, "figures");
+    wg__json_object(json);
+    for (size_t i = 0; i < trial->figure_count; i++)
+        if (!wg__tune_is_at_load(report, trial->figures[i].name) ||
+            is_of_load_only(trial->figures[i].name))
+            wg__json_member_double(json, trial->figures[i].name, trial->figures[i].value);
+    if (report->setup->request.arrivals != NULL && trial->energy_j > 0 && trial->requests > 0)
+        wg__json_member_double(json, "energy_per_request_j", trial->energy_j / trial->requests);
+    wg__json_close(json);
+    wg__json_key(json, "at_load");
+    if (report->setup->request.arrivals == NULL) {
+        wg__json_null(json);
+        return;
+    }
+    wg__json_object(json);
+    for (size_t i = 0; i < trial->figure_count; i++)
+        if (wg__tune_is_at_load(report, trial->figures[i].name))
+            wg__json_member_double(json, trial->figures[i].name, trial->figures[i].value);
+    wg__json_close(json);
+}
+
+static void write_error(struct wg_json *json, double error)
+{
+    wg__json_double(json, error > 0 && error < 0.99 ? error : (double)NAN);
+}
+
 static void write_trial(const struct wg_tune_report *report, size_t index, struct wg_json *json)
 {
     const struct wg_tune_trial *trial = &report->result->trials[index];
@@ -124,9 +202,14 @@ static void write_trial(const struct wg_tune_report *report, size_t index, struc
     wg__json_member_string(json, "why", trial->why);
     wg__json_member_string(json, "failure", trial->failure[0] != '\0' ? trial->failure : NULL);
     wg__json_member_double(json, "objective", trial->told.objective);
-    wg__json_member_double(json, "objective_error", trial->told.objective_error);
+    wg__json_key(json, "objective_error");
+    write_error(json, trial->told.objective_error);
     wg__json_member_doubles(json, "limits", trial->told.figures, limits);
-    wg__json_member_doubles(json, "limit_errors", trial->told.figure_errors, limits);
+    wg__json_key(json, "limit_errors");
+    wg__json_array(json);
+    for (size_t i = 0; i < limits; i++)
+        write_error(json, trial->told.figure_errors[i]);
+    wg__json_close(json);
     wg__json_member_uint(json, "windows", trial->windows);
     wg__json_member_double(json, "at_s", trial->at_s);
     wg__json_member_double(json, "time_s", trial->time_s);
@@ -134,11 +217,7 @@ static void write_trial(const struct wg_tune_report *report, size_t index, struc
     wg__json_member_double(json, "power_w", trial->power_w);
     wg__json_member_double(json, "requests", trial->requests);
     wg__json_member_bool(json, "is_resumed", trial->is_resumed);
-    wg__json_key(json, "figures");
-    wg__json_object(json);
-    for (size_t i = 0; i < trial->figure_count; i++)
-        wg__json_member_double(json, trial->figures[i].name, trial->figures[i].value);
-    wg__json_close(json);
+    write_figures(report, trial, json);
     wg__json_close(json);
 }
 
@@ -159,10 +238,10 @@ static void write_end(const struct wg_tune_report *report, struct wg_json *json)
 
 static void write_saving(const struct wg_tune_report *report, struct wg_json *json)
 {
-    struct wg_tune_standing best, preset;
-    wg__tune_standing(report, report->result->best.configuration, &best);
-    wg__tune_standing(report, report->setup->knobs.space->default_configuration, &preset);
-    wg__json_member_double(json, "saving", 1 - best.objective / preset.objective);
+    const struct wg_tune_saving saving =
+        wg__tune_saving(report, report->result->best.configuration);
+    wg__json_member_double(json, "saving", saving.share);
+    wg__json_member_double(json, "saving_error", saving.error);
 }
 
 void wg__tune_json(const struct wg_tune_report *report, struct wg_buffer *out)
@@ -173,6 +252,7 @@ void wg__tune_json(const struct wg_tune_report *report, struct wg_buffer *out)
     wg__json_init(&json, out);
     wg__json_object(&json);
     wg__json_member_string(&json, "schema", "wattgov.tune/1");
+    write_making(report, &json);
     wg__json_member_string(&json, "workload", setup->workload_text);
     wg__json_member_string(&json, "policy", wg__tuner_policy_word(setup->request.policy));
     wg__json_member_uint(&json, "seed", setup->request.seed);

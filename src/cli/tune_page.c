@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * `wattgov tune --html`: the front, the surrogate's slices and every trial as one page.
- *
- * A slice goes through the returned configuration along one knob: what is believed of the objective
- * at each level, with a band of one standard deviation, beside what was measured on it.
+ * `wattgov tune --html`: what was returned beside the default, the front, what is believed
+ * (tune_slices.c), every trial, and how all of it was measured, as one page.
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "cli/front_plot.h"
 #include "cli/page.h"
-#include "cli/plot.h"
 #include "cli/table.h"
 #include "cli/tune_report.h"
 #include "live/tune_quantity.h"
@@ -22,275 +22,171 @@ static void write_facts(struct wg_page *page, const struct wg_tune_report *repor
 {
     const struct wg_tuner_result *best = &report->result->best;
     const struct wg_tuning_space *space = report->setup->knobs.space;
-    struct wg_tune_standing standing, preset;
+    struct wg_tune_standing standing;
     char objective[64] = "-", saving[64] = "-", trials[64], note[96];
     wg__tune_standing(report, best->configuration, &standing);
-    wg__tune_standing(report, space->default_configuration, &preset);
     if (standing.trials > 0)
         (void)snprintf(objective, sizeof objective, "%.4g", standing.objective);
-    if (standing.trials > 0 && preset.trials > 0)
-        (void)snprintf(saving, sizeof saving, "%+.1f %%",
-                       100 * (standing.objective / preset.objective - 1));
+    const struct wg_tune_saving cheaper = wg__tune_saving(report, best->configuration);
+    if (isfinite(cheaper.share) && cheaper.error > 0)
+        (void)snprintf(saving, sizeof saving, "%+.1f ± %.1f %%", -100 * cheaper.share,
+                       100 * cheaper.error);
+    else if (isfinite(cheaper.share))
+        (void)snprintf(saving, sizeof saving, "%+.1f %%", -100 * cheaper.share);
     (void)snprintf(trials, sizeof trials, "%zu", best->trials);
     (void)snprintf(note, sizeof note, "of %zu configurations; %s", space->count,
                    wg__tune_end_key(report));
+    struct wg_buffer sure;
+    wg__buffer_init(&sure);
+    if (best->configuration < space->count)
+        wg__tune_standing_text(report, &sure);
     const struct wg_page_fact facts[] = {
-        {objective, report->setup->goal.objective.text,
-         best->is_validated ? "validated" : "not validated"},
-        {saving, "against the default", best->is_feasible ? NULL : "limits not known to be met"},
+        {objective, report->setup->goal.objective.text, sure.failed ? NULL : sure.data},
+        {saving, "against the default",
+         !best->is_feasible                        ? "limits not known to be met"
+         : fabs(cheaper.share) < 2 * cheaper.error ? "within the noise"
+                                                   : NULL},
         {trials, "trials", note}};
     wg__page_facts(page, facts, sizeof facts / sizeof *facts);
+    wg__buffer_fini(&sure);
 }
 
 /* -- The front -------------------------------------------------------------------------------- */
 
-struct cloud {
-    size_t count;
-    double *x, *y;
-    char **labels;
+enum { WITHIN, BEYOND, USUAL, RETURNED, GROUP_COUNT };
+
+static const struct wg_front_group groups[GROUP_COUNT] = {
+    [WITHIN] = {"within the limits", WG_PLOT_SKY},
+    [BEYOND] = {"over a limit", WG_PLOT_GREY},
+    [USUAL] = {"the default", WG_PLOT_PURPLE},
+    [RETURNED] = {"returned", WG_PLOT_VERMILION}};
+
+/* What a chart's horizontal axis shows: the figure of a limit, else a latency, else the trials. */
+struct axis {
+    size_t limit;     /* goal.limit_count: none */
+    const char *name; /* NULL: the number of the trial */
 };
 
-static void cloud_fini(struct cloud *cloud)
+static double axis_value(const struct wg_tune_report *report, const struct axis *axis, size_t trial)
 {
-    for (size_t i = 0; i < cloud->count; i++)
-        wg__free(cloud->labels[i]);
-    wg__free(cloud->x);
-    wg__free(cloud->y);
-    wg__free(cloud->labels);
+    const struct wg_tune_trial *of = &report->result->trials[trial];
+    if (axis->limit < report->setup->goal.limit_count)
+        return of->told.figures[axis->limit];
+    if (axis->name == NULL)
+        return (double)(trial + 1);
+    for (size_t i = 0; i < of->figure_count; i++)
+        if (strcmp(of->figures[i].name, axis->name) == 0)
+            return of->figures[i].value;
+    return NAN;
 }
 
-static bool cloud_init(struct cloud *cloud, size_t capacity)
+/* Whether the limits are met; `but` is not asked. */
+static bool keeps_limits(const struct wg_tune_report *report, const struct wg_trial *told,
+                         size_t but)
 {
-    *cloud = (struct cloud){.x = wg__alloc_zeroed(capacity + 1, sizeof *cloud->x),
-                            .y = wg__alloc_zeroed(capacity + 1, sizeof *cloud->y),
-                            .labels = wg__alloc_zeroed(capacity + 1, sizeof *cloud->labels)};
-    return cloud->x != NULL && cloud->y != NULL && cloud->labels != NULL;
-}
-
-static void cloud_add(struct cloud *cloud, const struct wg_tuning_space *space,
-                      const struct wg_trial *told, size_t number, double x)
-{
-    struct wg_buffer text;
-    wg__buffer_init(&text);
-    wg__buffer_printf(&text, "trial %zu: ", number);
-    wg__tune_configuration_text(&text, space, told->configuration);
-    cloud->x[cloud->count] = x;
-    cloud->y[cloud->count] = told->objective;
-    cloud->labels[cloud->count] = wg__strdup(text.failed ? "" : text.data);
-    cloud->count += cloud->labels[cloud->count] != NULL;
-    wg__buffer_fini(&text);
-}
-
-static bool is_within(const struct wg_tune_report *report, const struct wg_trial *told)
-{
-    for (size_t i = 0; i < report->setup->goal.limit_count; i++) {
-        const double bound = report->result->bounds[i], value = told->figures[i];
-        if (report->setup->goal.limits[i].is_minimum ? value < bound : value > bound)
+    for (size_t i = 0; i < report->setup->goal.limit_count; i++)
+        if (i != but && wg__tune_is_missed(report, i, told->figures[i]))
             return false;
-    }
     return true;
 }
 
-/* Objective against the first limit's figure; without limits over the trials. */
-static void draw_front(struct wg_page *page, const struct wg_tune_report *report,
-                       struct cloud *within, struct cloud *beyond, struct cloud *returned)
+/* "trial 3: batch 4; energy_per_request_j 2.1, p99_s 0.047"; NULL: no memory. */
+static char *make_label(const struct wg_tune_report *report, size_t trial)
 {
     const struct wg_tune_goal *goal = &report->setup->goal;
-    const struct wg_tune_result *result = report->result;
-    const bool has_limit = goal->limit_count > 0;
-    for (size_t i = 0; i < result->count; i++) {
-        const struct wg_trial *told = &result->trials[i].told;
-        if (told->outcome != WG_TRIAL_MEASURED)
-            continue;
-        struct cloud *cloud = told->configuration == result->best.configuration ? returned
-                              : is_within(report, told)                         ? within
-                                                                                : beyond;
-        cloud_add(cloud, report->setup->knobs.space, told, i + 1,
-                  has_limit ? told->figures[0] : (double)(i + 1));
+    const struct wg_trial *told = &report->result->trials[trial].told;
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__buffer_printf(&text, "trial %zu: ", trial + 1);
+    wg__tune_configuration_text(&text, report->setup->knobs.space, told->configuration);
+    wg__buffer_printf(&text, "; %s %.4g", goal->objective.text, told->objective);
+    for (size_t i = 0; i < goal->limit_count; i++)
+        wg__buffer_printf(&text, "; %s %.4g", goal->limits[i].text, told->figures[i]);
+    char *label = text.failed ? NULL : wg__strdup(text.data);
+    wg__buffer_fini(&text);
+    return label;
+}
+
+static size_t group_of(const struct wg_tune_report *report, const struct wg_trial *told)
+{
+    if (told->configuration == report->result->best.configuration)
+        return RETURNED;
+    if (told->configuration == report->setup->knobs.space->default_configuration)
+        return USUAL;
+    return keeps_limits(report, told, SIZE_MAX) ? WITHIN : BEYOND;
+}
+
+static void draw_front(struct wg_page *page, const struct wg_tune_report *report,
+                       const struct axis *axis, char *const *labels, struct wg_front_point *points)
+{
+    const struct wg_tune_goal *goal = &report->setup->goal;
+    const bool has_limit = axis->limit < goal->limit_count;
+    char title[WG_TUNE_TERM_SIZE + 32];
+    for (size_t i = 0; i < report->result->count; i++) {
+        const struct wg_trial *told = &report->result->trials[i].told;
+        const bool is_measured = told->outcome == WG_TRIAL_MEASURED;
+        points[i] = (struct wg_front_point){
+            .figure = is_measured ? axis_value(report, axis, i) : (double)NAN,
+            .cost = told->objective,
+            .group = group_of(report, told),
+            .counts = axis->name != NULL && keeps_limits(report, told, axis->limit),
+            .label = labels[i]};
     }
-    const struct {
-        const struct cloud *cloud;
-        const char *label;
-        enum wg_plot_color color;
-    } clouds[] = {{within, "within the limits", WG_PLOT_BLUE},
-                  {beyond, "over a limit", WG_PLOT_GREY},
-                  {returned, "returned", WG_PLOT_VERMILION}};
-    struct wg_plot_series series[3];
-    size_t count = 0;
-    for (size_t i = 0; i < 3; i++) {
-        const struct cloud *cloud = clouds[i].cloud;
-        if (cloud->count == 0)
-            continue;
-        series[count] = (struct wg_plot_series){.label = clouds[i].label,
-                                                .mark = WG_PLOT_POINTS,
-                                                .color = clouds[i].color,
-                                                .x = cloud->x,
-                                                .y = cloud->y,
-                                                .count = cloud->count,
-                                                .point_labels = (const char *const *)cloud->labels};
-        count++;
-    }
-    const struct wg_plot_reference bound = {.label = "limit",
-                                            .value = has_limit ? result->bounds[0] : 0,
-                                            .is_vertical = true,
-                                            .color = WG_PLOT_INK};
-    const struct wg_plot plot = {
-        .title = "Every trial",
-        .x = {.title = has_limit ? goal->limits[0].text : "trial", .is_whole = !has_limit},
+    (void)snprintf(title, sizeof title, "Cost against %s",
+                   axis->name != NULL ? axis->name : "the trials");
+    const struct wg_front front = {
+        .title = title,
+        .x = {.title = axis->name != NULL ? axis->name : "trial", .is_whole = axis->name == NULL},
         .y = {.title = goal->objective.text},
-        .series = series,
-        .series_count = count,
-        .references = has_limit ? &bound : NULL,
-        .reference_count = has_limit ? 1 : 0,
-        .width = 720,
-        .height = 340};
+        .groups = groups,
+        .group_count = GROUP_COUNT,
+        .points = points,
+        .point_count = report->result->count,
+        .bound = has_limit ? report->result->bounds[axis->limit] : (double)NAN,
+        .is_minimum = has_limit && goal->limits[axis->limit].is_minimum,
+        .width = 760,
+        .height = 380};
+    wg__front_figure(page, &front,
+                     axis->name == NULL
+                         ? "Each point is a trial that was measured; its tooltip names it."
+                         : "Each point is a trial that was measured; its tooltip names it. The "
+                           "front is the least cost that was seen for each value below.");
+}
+
+/* Without limits: against the latency that the workload tells. */
+static const char *find_latency(const struct wg_tune_report *report)
+{
+    static const char *const names[] = {"p99_s", "p95_s", "mean_s"};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        if (isfinite(
+                wg__tune_standing_figure(report, report->result->best.configuration, names[n])))
+            return names[n];
+    return NULL;
+}
+
+static void write_fronts(struct wg_page *page, const struct wg_tune_report *report)
+{
+    const struct wg_tune_goal *goal = &report->setup->goal;
+    const size_t count = report->result->count;
+    struct wg_front_point *points = wg__alloc_zeroed(count + 1, sizeof *points);
+    char **labels = wg__alloc_zeroed(count + 1, sizeof *labels);
+    bool fits = points != NULL && labels != NULL;
+    for (size_t i = 0; i < count && fits; i++) {
+        labels[i] = make_label(report, i);
+        fits = labels[i] != NULL;
+    }
+    page->out->failed |= !fits;
+    wg__page_heading(page, "The front");
     wg__page_figures_begin(page);
-    wg__page_figure(page, &plot, "Lower is cheaper; a point's tooltip names its configuration.");
+    for (size_t i = 0; i < goal->limit_count && fits; i++)
+        draw_front(page, report, &(struct axis){i, goal->limits[i].text}, labels, points);
+    if (goal->limit_count == 0 && fits)
+        draw_front(page, report, &(struct axis){SIZE_MAX, find_latency(report)}, labels, points);
     wg__page_figures_end(page);
-}
-
-static void write_front(struct wg_page *page, const struct wg_tune_report *report)
-{
-    struct cloud within, beyond, returned;
-    bool fits = cloud_init(&within, report->result->count);
-    fits &= cloud_init(&beyond, report->result->count);
-    fits &= cloud_init(&returned, report->result->count);
-    wg__page_heading(page, "Cost against the limit");
-    if (fits)
-        draw_front(page, report, &within, &beyond, &returned);
-    else
-        page->out->failed = true;
-    cloud_fini(&within);
-    cloud_fini(&beyond);
-    cloud_fini(&returned);
-}
-
-/* -- Slices ----------------------------------------------------------------------------------- */
-
-enum { SLICE_MAX = 256 };
-
-struct slice {
-    size_t count, measured;
-    double x[SLICE_MAX], middle[SLICE_MAX], low[SLICE_MAX], high[SLICE_MAX];
-    double measured_x[SLICE_MAX], measured_y[SLICE_MAX];
-};
-
-static double shown(const struct wg_tuning_knob *knob, size_t level)
-{
-    switch (knob->role) {
-    case WG_TUNING_GPU_CLOCK:
-    case WG_TUNING_MEM_CLOCK:
-    case WG_TUNING_CPU_CLOCK:
-        return knob->levels[level] * 1e-6;
-    case WG_TUNING_DELAY:
-        return knob->levels[level] * 1e3;
-    default:
-        return knob->levels[level];
-    }
-}
-
-static const char *unit_of(const struct wg_tuning_knob *knob)
-{
-    switch (knob->role) {
-    case WG_TUNING_GPU_CLOCK:
-    case WG_TUNING_MEM_CLOCK:
-    case WG_TUNING_CPU_CLOCK:
-        return "MHz";
-    case WG_TUNING_DELAY:
-        return "ms";
-    case WG_TUNING_POWER_LIMIT:
-        return "W";
-    default:
-        return NULL;
-    }
-}
-
-/* Along knob `k` through the returned configuration. */
-static void take_slice(const struct wg_tune_report *report, size_t k, struct slice *out)
-{
-    const struct wg_tuning_space *space = report->setup->knobs.space;
-    const struct wg_tuning_knob *knob = &space->knobs[k];
-    size_t levels[WG_TUNING_KNOBS_MAX];
-    out->count = out->measured = 0;
-    for (size_t i = 0; i < space->knob_count; i++)
-        levels[i] = wg__tuning_level(space, report->result->best.configuration, i);
-    for (size_t level = 0; level < knob->count && level < SLICE_MAX; level++) {
-        struct wg_tuning_forecast forecast;
-        struct wg_tune_standing standing;
-        levels[k] = level;
-        const size_t configuration = wg__tuning_space_find(space, levels);
-        if (configuration == space->count)
-            continue;
-        wg__tune_standing(report, configuration, &standing);
-        if (standing.trials > 0) {
-            out->measured_x[out->measured] = shown(knob, level);
-            out->measured_y[out->measured++] = standing.objective;
-        }
-        if (!wg__tuner_forecast(report->result->tuner, configuration, &forecast) ||
-            !isfinite(forecast.objective))
-            continue;
-        const double spread = isfinite(forecast.objective_sd) ? forecast.objective_sd : 0;
-        out->x[out->count] = shown(knob, level);
-        out->middle[out->count] = forecast.objective;
-        out->low[out->count] = forecast.objective * exp(-spread);
-        out->high[out->count++] = forecast.objective * exp(spread);
-    }
-}
-
-static void write_slice(struct wg_page *page, const struct wg_tune_report *report, size_t k,
-                        struct slice *slice)
-{
-    const struct wg_tuning_knob *knob = &report->setup->knobs.space->knobs[k];
-    const bool is_doubling = knob->role == WG_TUNING_BATCH || knob->role == WG_TUNING_TRAIN_BATCH;
-    take_slice(report, k, slice);
-    if (slice->count + slice->measured == 0)
-        return;
-    const struct wg_plot_series series[] = {{.label = "one standard deviation",
-                                             .mark = WG_PLOT_BAND,
-                                             .color = WG_PLOT_SKY,
-                                             .x = slice->x,
-                                             .y = slice->high,
-                                             .y_low = slice->low,
-                                             .count = slice->count},
-                                            {.label = "believed",
-                                             .mark = WG_PLOT_LINE,
-                                             .color = WG_PLOT_BLUE,
-                                             .x = slice->x,
-                                             .y = slice->middle,
-                                             .count = slice->count},
-                                            {.label = "measured",
-                                             .mark = WG_PLOT_POINTS,
-                                             .color = WG_PLOT_VERMILION,
-                                             .x = slice->measured_x,
-                                             .y = slice->measured_y,
-                                             .count = slice->measured}};
-    const struct wg_plot plot = {.title = knob->name,
-                                 .x = {.title = knob->name,
-                                       .unit = unit_of(knob),
-                                       .scale = is_doubling ? WG_PLOT_LOG2 : WG_PLOT_LINEAR},
-                                 .y = {.title = report->setup->goal.objective.text},
-                                 .series = series,
-                                 .series_count = 3};
-    wg__page_figure(page, &plot, "The other knobs as returned.");
-}
-
-static void write_slices(struct wg_page *page, const struct wg_tune_report *report)
-{
-    const struct wg_tuning_space *space = report->setup->knobs.space;
-    struct slice *slice = wg__alloc_zeroed(1, sizeof *slice);
-    if (slice == NULL || report->result->tuner == NULL ||
-        report->result->best.configuration >= space->count) {
-        page->out->failed |= slice == NULL;
-        wg__free(slice);
-        return;
-    }
-    wg__page_heading(page, "Through the returned configuration");
-    wg__page_figures_begin(page);
-    for (size_t k = 0; k < space->knob_count; k++)
-        if (space->knobs[k].labels == NULL && space->knobs[k].count > 1)
-            write_slice(page, report, k, slice);
-    wg__page_figures_end(page);
-    wg__free(slice);
+    for (size_t i = 0; i < count && labels != NULL; i++)
+        wg__free(labels[i]);
+    wg__free(labels);
+    wg__free(points);
 }
 
 /* -- The page --------------------------------------------------------------------------------- */
@@ -313,27 +209,76 @@ static void write_trials(struct wg_page *page, const struct wg_tune_report *repo
     wg__page_fold_end(page);
 }
 
+/* A paragraph of a text that is made piece by piece; none where it is empty. */
+static void write_text(struct wg_page *page, const char *title,
+                       void (*make)(const struct wg_tune_report *, size_t, struct wg_buffer *),
+                       const struct wg_tune_report *report, size_t configuration)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    make(report, configuration, &text);
+    page->out->failed |= text.failed;
+    if (!text.failed && text.length > 0)
+        wg__page_paragraph(page, "%s, %s.", title, text.data);
+    wg__buffer_fini(&text);
+}
+
+static void write_returned(struct wg_page *page, const struct wg_tune_report *report)
+{
+    const struct wg_tuner_result *best = &report->result->best;
+    const size_t preset = report->setup->knobs.space->default_configuration;
+    struct wg_table_column columns[WG_TUNE_COLUMNS_MAX];
+    struct wg_table table;
+    wg__page_heading(page, "Returned");
+    if (best->configuration >= report->setup->knobs.space->count) {
+        wg__page_paragraph(page, "Nothing was measured: there is nothing to return.");
+        return;
+    }
+    if (!best->is_feasible && report->setup->goal.limit_count > 0)
+        wg__page_paragraph(page, "No configuration is known to meet the limits: this one most "
+                                 "probably comes nearest.");
+    wg__tune_summary_table(report, columns, &table);
+    wg__page_table(page, &table,
+                   report->setup->request.arrivals != NULL
+                       ? "Means over the trials; energy of a request and latencies at the load"
+                       : "Means over the trials");
+    wg__table_fini(&table);
+    write_text(page, "Returned", wg__tune_load_text, report, best->configuration);
+    write_text(page, "Returned", wg__tune_measured_text, report, best->configuration);
+    if (best->configuration == preset)
+        return;
+    write_text(page, "The default", wg__tune_load_text, report, preset);
+    write_text(page, "The default", wg__tune_measured_text, report, preset);
+}
+
+static void write_making(struct wg_page *page, const struct wg_tune_report *report)
+{
+    char energy[WG_TUNE_ENERGY_TEXT_SIZE];
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__tune_made_text(report, &text);
+    wg__tune_report_energy(report, energy);
+    wg__page_heading(page, "How it was measured");
+    wg__page_paragraph(page, "%s.", text.data != NULL && !text.failed ? text.data : "");
+    wg__page_paragraph(page, "Energy: %s.", energy);
+    if (report->setup->request.arrivals != NULL)
+        wg__page_paragraph(page,
+                           "Load: %s, simulated from the measured times and powers of batches.",
+                           report->setup->args->arrivals);
+    else if (report->setup->args->arrivals != NULL)
+        wg__page_paragraph(page, "Load: %s, sent as it is.", report->setup->args->arrivals);
+    wg__buffer_fini(&text);
+}
+
 void wg__tune_page(const struct wg_tune_report *report, struct wg_buffer *out)
 {
-    const struct wg_tuning_space *space = report->setup->knobs.space;
-    char energy[WG_TUNE_ENERGY_TEXT_SIZE];
     struct wg_page page;
-    struct wg_buffer text;
     wg__page_begin(&page, out, "Tuning", report->setup->workload_text);
     write_facts(&page, report);
-    wg__buffer_init(&text);
-    if (report->result->best.configuration < space->count)
-        wg__tune_configuration_text(&text, space, report->result->best.configuration);
-    wg__page_heading(&page, "Returned");
-    wg__page_paragraph(&page, "%s", text.data != NULL && !text.failed ? text.data : "nothing");
-    wg__buffer_fini(&text);
-    wg__tune_report_energy(report, energy);
-    wg__page_paragraph(&page, "Energy: %s.", energy);
-    if (report->setup->request.arrivals != NULL)
-        wg__page_paragraph(&page, "Load: %s, simulated from measured times and powers.",
-                           report->setup->args->arrivals);
-    write_front(&page, report);
-    write_slices(&page, report);
+    write_returned(&page, report);
+    write_fronts(&page, report);
+    wg__tune_slices(&page, report);
     write_trials(&page, report);
-    wg__page_end(&page, report->setup->workload_text);
+    write_making(&page, report);
+    wg__page_end(&page, report->command);
 }

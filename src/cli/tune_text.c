@@ -11,27 +11,6 @@
 #include "cli/tune_report.h"
 #include "live/tune_quantity.h"
 
-void wg__tune_standing(const struct wg_tune_report *report, size_t configuration,
-                       struct wg_tune_standing *out)
-{
-    const struct wg_tune_result *result = report->result;
-    const size_t limits = report->setup->goal.limit_count;
-    *out = (struct wg_tune_standing){0};
-    for (size_t i = 0; i < result->count; i++) {
-        const struct wg_trial *told = &result->trials[i].told;
-        if (told->configuration != configuration || told->outcome != WG_TRIAL_MEASURED)
-            continue;
-        out->trials++;
-        out->objective += told->objective;
-        for (size_t k = 0; k < limits; k++)
-            out->figures[k] += told->figures[k];
-    }
-    const double count = out->trials > 0 ? (double)out->trials : (double)NAN;
-    out->objective /= count;
-    for (size_t k = 0; k < WG_TUNING_LIMITS_MAX; k++)
-        out->figures[k] /= k < limits ? count : (double)NAN;
-}
-
 const char *wg__tune_end_key(const struct wg_tune_report *report)
 {
     const struct wg_tune_result *result = report->result;
@@ -68,21 +47,17 @@ static size_t make_columns(const struct wg_tune_report *report, struct wg_table_
     return count;
 }
 
-static void value_cell(struct wg_table *table, double value, double error)
+/* A bound of a trial that was cut is marked; an error of a share of one is none. */
+static void value_cell(struct wg_table *table, double value, double error, const char *mark)
 {
     if (!isfinite(value))
         wg__table_cell(table, "-");
+    else if (error >= 0.99)
+        wg__table_cell(table, "%s%.4g ± ?", mark, value);
     else if (error > 0)
-        wg__table_cell(table, "%.4g ± %.1f %%", value, 100 * error);
+        wg__table_cell(table, "%s%.4g ± %.1f %%", mark, value, 100 * error);
     else
-        wg__table_cell(table, "%.4g", value);
-}
-
-static bool is_missed(const struct wg_tune_report *report, size_t limit, double value)
-{
-    const double bound = report->result->bounds[limit];
-    const bool is_minimum = report->setup->goal.limits[limit].is_minimum;
-    return isfinite(value) && isfinite(bound) && (is_minimum ? value < bound : value > bound);
+        wg__table_cell(table, "%s%.4g", mark, value);
 }
 
 static void trial_row(const struct wg_tune_report *report, size_t index, struct wg_table *table)
@@ -101,17 +76,13 @@ static void trial_row(const struct wg_tune_report *report, size_t index, struct 
         if (is_best)
             wg__table_emphasize(table);
     }
-    value_cell(table, told->objective, told->objective_error);
+    const char *mark = told->outcome == WG_TRIAL_CUT ? ">= " : "";
+    value_cell(table, told->objective, told->objective_error, mark);
     for (size_t i = 0; i < setup->goal.limit_count; i++)
-        value_cell(table, told->figures[i], told->figure_errors[i]);
-    bool misses = false;
-    for (size_t i = 0; i < setup->goal.limit_count; i++)
-        misses |= is_missed(report, i, told->figures[i]);
-    wg__table_cell(table, "%s",
-                   told->outcome == WG_TRIAL_MEASURED && misses
-                       ? "over the limit"
-                       : wg__trial_outcome_word(told->outcome));
-    wg__table_cell(table, "%s", wg__tuner_reason_word(trial->reason));
+        value_cell(table, told->figures[i], told->figure_errors[i],
+                   setup->goal.limits[i].is_minimum ? "" : mark);
+    wg__table_cell(table, "%s", wg__tune_outcome_text(report, trial));
+    wg__table_cell(table, "%s", wg__tune_reason_text(trial->reason));
 }
 
 void wg__tune_table(const struct wg_tune_report *report, struct wg_table_column *columns,
@@ -130,31 +101,55 @@ static void write_limit(const struct wg_tune_report *report, size_t i, double va
     const struct wg_tune_term *limit = &report->setup->goal.limits[i];
     const char *relation = limit->is_minimum ? ">=" : "<=";
     wg__buffer_printf(out, "    %-24s %.4g, limit %s %.4g%s\n", limit->text, value, relation,
-                      report->result->bounds[i], is_missed(report, i, value) ? " (missed)" : "");
+                      report->result->bounds[i],
+                      wg__tune_is_missed(report, i, value) ? " (missed)" : "");
+}
+
+/* A line of a text that is made piece by piece; none where it is empty. */
+static void write_line(void (*make)(const struct wg_tune_report *, size_t, struct wg_buffer *),
+                       const struct wg_tune_report *report, size_t configuration,
+                       struct wg_buffer *out)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    make(report, configuration, &text);
+    out->failed |= text.failed;
+    if (!text.failed && text.length > 0)
+        wg__buffer_printf(out, "    %s\n", text.data);
+    wg__buffer_fini(&text);
 }
 
 static void write_configuration(const struct wg_tune_report *report, const char *title,
-                                size_t configuration, const char *note, struct wg_buffer *out)
+                                size_t configuration, struct wg_buffer *out)
 {
     const struct wg_tuning_space *space = report->setup->knobs.space;
-    struct wg_tune_standing standing, preset;
+    struct wg_tune_standing standing;
     if (configuration >= space->count)
         return;
     wg__tune_standing(report, configuration, &standing);
-    wg__tune_standing(report, space->default_configuration, &preset);
     wg__buffer_printf(out, "%-10s ", title);
     wg__tune_configuration_text(out, space, configuration);
-    wg__buffer_printf(out, "%s\n", note);
+    if (configuration == report->result->best.configuration) {
+        wg__buffer_puts(out, " (");
+        wg__tune_standing_text(report, out);
+        wg__buffer_puts(out, ")");
+    } else if (configuration == space->default_configuration && strcmp(title, "default") != 0) {
+        wg__buffer_puts(out, " (the default)");
+    }
+    wg__buffer_puts(out, "\n");
     if (standing.trials == 0)
         return;
     wg__buffer_printf(out, "    %-24s %.4g", report->setup->goal.objective.text,
                       standing.objective);
-    if (configuration != space->default_configuration && preset.trials > 0)
-        wg__buffer_printf(out, ", %+.1f %% against the default",
-                          100 * (standing.objective / preset.objective - 1));
+    if (configuration != space->default_configuration &&
+        isfinite(wg__tune_saving(report, configuration).share))
+        wg__buffer_puts(out, ", ");
+    wg__tune_saving_text(report, configuration, out);
     wg__buffer_puts(out, "\n");
     for (size_t i = 0; i < report->setup->goal.limit_count; i++)
         write_limit(report, i, standing.figures[i], out);
+    write_line(wg__tune_load_text, report, configuration, out);
+    write_line(wg__tune_measured_text, report, configuration, out);
 }
 
 static void write_end(const struct wg_tune_report *report, struct wg_buffer *out)
@@ -187,8 +182,7 @@ static void write_reasons(const struct wg_tune_report *report, struct wg_buffer 
         const struct wg_tune_trial *trial = &report->result->trials[i];
         wg__buffer_printf(out, "trial %zu: ", i + 1);
         wg__tune_configuration_text(out, report->setup->knobs.space, trial->told.configuration);
-        wg__buffer_printf(out, "\n    why: %s (%s)\n", trial->why,
-                          wg__tuner_reason_word(trial->reason));
+        wg__buffer_printf(out, "\n    why: %s\n", trial->why);
         if (trial->failure[0] != '\0')
             wg__buffer_printf(out, "    %s: %s\n", wg__trial_outcome_word(trial->told.outcome),
                               trial->failure);
@@ -209,7 +203,8 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
     wg__table_write(&table, with_color, out);
     wg__table_fini(&table);
     wg__buffer_puts(out, "\n");
-    if (report->setup->args->explain)
+    /* Else they were told as they came. */
+    if (report->setup->args->explain && report->setup->args->quiet)
         write_reasons(report, out);
     write_end(report, out);
     wg__tune_report_energy(report, energy);
@@ -228,9 +223,10 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
     if (!result->best.is_feasible && report->setup->goal.limit_count > 0)
         wg__buffer_puts(out, "no configuration is known to meet the limits: this one most "
                              "probably comes nearest\n");
-    write_configuration(report, "returned", result->best.configuration,
-                        result->best.is_validated ? " (validated)" : " (not validated)", out);
-    write_configuration(report, "runner-up", result->best.runner_up, "", out);
-    if (result->best.configuration != preset)
-        write_configuration(report, "default", preset, "", out);
+    write_configuration(report, "returned", result->best.configuration, out);
+    write_configuration(report, "runner-up", result->best.runner_up, out);
+    if (result->best.configuration != preset && result->best.runner_up != preset)
+        write_configuration(report, "default", preset, out);
+    if (result->signal != 0 && report->setup->request.state_path != NULL)
+        wg__buffer_puts(out, "\ngo on: the same command with --resume\n");
 }

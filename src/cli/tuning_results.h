@@ -56,4 +56,7 @@ void wg__tuning_trial_table(const struct wg_tuning_trials *trials, struct wg_tab
 void wg__tuning_describe(const struct wg_tuning_space *space, size_t configuration,
                          struct wg_buffer *out);
 
+/* A sentence about rows that share a configuration; nothing where none do. */
+void wg__tuning_replicates_text(const struct wg_tuning_grid *grid, struct wg_buffer *out);
+
 #endif

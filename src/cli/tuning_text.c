@@ -26,7 +26,7 @@ void wg__tuning_describe(const struct wg_tuning_space *space, size_t configurati
 }
 
 static const struct wg_table_column policy_columns[] = {
-    {"policy", WG_ALIGN_LEFT},      {"first hit", WG_ALIGN_RIGHT}, {"95 %", WG_ALIGN_RIGHT},
+    {"policy", WG_ALIGN_LEFT},      {"first hit", WG_ALIGN_RIGHT}, {"p95", WG_ALIGN_RIGHT},
     {"missed", WG_ALIGN_RIGHT},     {"trials", WG_ALIGN_RIGHT},    {"within 5 %", WG_ALIGN_RIGHT},
     {"over limit", WG_ALIGN_RIGHT}, {"regret", WG_ALIGN_RIGHT},    {"saved", WG_ALIGN_RIGHT},
     {"decision", WG_ALIGN_RIGHT},
@@ -46,12 +46,18 @@ void wg__tuning_policy_table(const struct wg_tuning_study *study, struct wg_tabl
     for (size_t i = 0; i < study->summary_count; i++) {
         const struct wg_tuning_summary *of = &study->summaries[i];
         wg__table_cell(out, "%s", wg__tuner_policy_word(of->policy));
-        if (isnan(of->first_hit.low))
+        /* A mean of runs that were ended at the cap says only that it is beyond. */
+        if (2 * of->misses > study->seeds)
+            wg__table_cell(out, ">%zu", study->hit_cap);
+        else if (isnan(of->first_hit.low))
             wg__table_cell(out, "%.2f", of->first_hit.mean);
         else
             wg__table_cell(out, "%.2f ±%.2f", of->first_hit.mean,
                            of->first_hit.high - of->first_hit.mean);
-        wg__table_cell(out, "%.0f", of->first_hit_p95);
+        if (of->first_hit_p95 > (double)study->hit_cap)
+            wg__table_cell(out, ">%zu", study->hit_cap);
+        else
+            wg__table_cell(out, "%.0f", of->first_hit_p95);
         add_percent(out, (double)of->misses / (double)study->seeds);
         wg__table_cell(out, "%.1f", of->trials.mean);
         add_percent(out, of->within_5.share);
@@ -63,9 +69,8 @@ void wg__tuning_policy_table(const struct wg_tuning_study *study, struct wg_tabl
 }
 
 static const struct wg_table_column trial_columns[] = {
-    {"trial", WG_ALIGN_RIGHT},     {"configuration", WG_ALIGN_LEFT},
-    {"objective", WG_ALIGN_RIGHT}, {"limits", WG_ALIGN_RIGHT},
-    {"", WG_ALIGN_LEFT},           {"why", WG_ALIGN_LEFT},
+    {"trial", WG_ALIGN_RIGHT},  {"configuration", WG_ALIGN_LEFT}, {"objective", WG_ALIGN_RIGHT},
+    {"limits", WG_ALIGN_RIGHT}, {"in truth", WG_ALIGN_LEFT},      {"why", WG_ALIGN_LEFT},
 };
 
 /* What a trial of a near-optimal or an infeasible configuration is marked with. */
@@ -136,6 +141,16 @@ static void write_trials(const struct wg_tuning_trials *trials, bool with_color,
                       scene->grid->costs[c] < scene->target.least ? "below" : "above");
 }
 
+void wg__tuning_replicates_text(const struct wg_tuning_grid *grid, struct wg_buffer *out)
+{
+    if (grid->rows > grid->space->count)
+        wg__buffer_printf(out,
+                          "%.3g rows a configuration: they are taken for repetitions, and their "
+                          "means count. Are they different\nworkloads? Then choose one by "
+                          "--where.\n",
+                          (double)grid->rows / (double)grid->space->count);
+}
+
 void wg__tuning_text(const struct wg_tuning_study *study,
                      const struct wg_tuning_study_request *request,
                      const struct wg_tuning_trials *trials, bool with_color, struct wg_buffer *out)
@@ -143,14 +158,19 @@ void wg__tuning_text(const struct wg_tuning_study *study,
     const struct wg_tuning_scene *scene = study->scene;
     const struct wg_tuning_grid *grid = scene->grid;
     const struct wg_tuning_target *target = &scene->target;
-    wg__buffer_printf(out, "%s: %zu configurations (%zu rows), %zu meet ", grid->source,
-                      grid->space->count, grid->rows, target->feasible);
+    wg__buffer_printf(out, "%s: %zu configurations (%zu rows), ", grid->source, grid->space->count,
+                      grid->rows);
+    if (grid->goal.limit_count == 0)
+        wg__buffer_puts(out, "no limit is set");
+    else
+        wg__buffer_printf(out, "%zu meet ", target->feasible);
     for (size_t i = 0; i < grid->goal.limit_count; i++)
         wg__buffer_printf(
             out, "%s%s %s %.6g", i == 0 ? "" : " and ", grid->goal.limits[i].name,
             grid->goal.limits[i].is_minimum ? ">=" : "<=", grid->goal.limits[i].bound);
-    wg__buffer_printf(out, "%s, %zu of them within 5 %% of the optimum\n",
-                      grid->goal.limit_count == 0 ? "no limit" : "", target->near_optimal);
+    wg__buffer_printf(out, ", %zu %s within 5 %% of the optimum\n", target->near_optimal,
+                      grid->goal.limit_count == 0 ? "are" : "of them");
+    wg__tuning_replicates_text(grid, out);
     if (target->available < grid->space->count)
         wg__buffer_printf(out, "%zu are out of memory or refused.\n",
                           grid->space->count - target->available);
@@ -165,10 +185,10 @@ void wg__tuning_text(const struct wg_tuning_study *study,
     wg__table_fini(&table);
     wg__buffer_printf(out,
                       "\n%zu seed%s, noise %g %%. first hit: trials until a configuration within "
-                      "5 %% of the optimum was\nmeasured, mean (a run without one in %zu trials "
-                      "counts %zu) and 95 %% quantile. trials, within 5 %%,\nover limit, regret, "
-                      "saved: what the policy returned by its own rule, at the latest after %zu "
-                      "trials.\n",
+                      "5 %% of the optimum was\nmeasured: the mean with its 95 %% interval (a run "
+                      "without one in %zu trials counts %zu), and p95, which\n95 %% of the runs do "
+                      "not exceed. trials, within 5 %%, over limit, regret, saved: what the policy "
+                      "returned\nby its own rule, at the latest after %zu trials.\n",
                       study->seeds, study->seeds == 1 ? "" : "s", 100 * scene->noise,
                       study->hit_cap, study->hit_cap + 1, wg__tuning_study_trials(request));
     for (size_t i = 0; i < study->summary_count; i++)

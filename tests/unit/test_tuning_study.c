@@ -182,6 +182,42 @@ static enum wg_code run_all(const struct wg_tuning_study_request *request, bool 
     return code;
 }
 
+static void expect_said(const char *text, const char *part, bool is_said)
+{
+    if ((strstr(text, part) != NULL) != is_said)
+        fail_msg("'%s' is %s: %s", part, is_said ? "missing" : "there", text);
+}
+
+/* The study's text; the summary of the first policy may be changed before. */
+static void check_words(const struct fixture *fixture, size_t misses, const char *part,
+                        bool is_said)
+{
+    struct wg_tuning_study *study = run_study(&fixture->request);
+    struct wg_buffer out;
+    study->summaries[0].misses = misses;
+    wg__buffer_init(&out);
+    wg__tuning_text(study, &fixture->request, NULL, false, &out);
+    expect_said(out.data, part, is_said);
+    wg__buffer_fini(&out);
+    wg__tuning_study_free(study);
+}
+
+static void words_do_not_mislead(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    open_fixture(&fixture);
+    check_words(&fixture, 0, "(8 rows), 5 meet t <= 4, 1 of them within 5 %", true);
+    check_words(&fixture, 0, "rows a configuration", false);
+    check_words(&fixture, 0, ">8 ", false);
+    check_words(&fixture, 21, ">8 ", true); /* of 40: a mean of the others says nothing */
+    fixture.grid->rows = 12;
+    check_words(&fixture, 0, "1.5 rows a configuration", true);
+    fixture.grid->goal.limit_count = 0;
+    check_words(&fixture, 0, "(12 rows), no limit is set, ", true);
+    close_fixture(&fixture);
+}
+
 static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
 {
     (void)state;
@@ -210,6 +246,7 @@ int main(void)
         cmocka_unit_test(sums_are_those_of_the_runs),
         cmocka_unit_test(results_do_not_depend_on_the_processes),
         cmocka_unit_test(requests_that_cannot_be_are_refused),
+        cmocka_unit_test(words_do_not_mislead),
         cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
     };
     return run_tests(tests);
