@@ -56,6 +56,7 @@ static const char page_css[] =
     "th:last-child,td:last-child{padding-right:4px}\n"
     "thead th{color:var(--soft);font-weight:600;border-bottom:1.5px solid var(--soft);"
     "vertical-align:bottom}\n"
+    ".w{white-space:normal;min-width:18em}\n"
     ".n{text-align:right}tr.line td{border-top:2px solid var(--mid)}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));"
     "gap:28px 32px;margin:20px 0}\n"

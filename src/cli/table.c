@@ -191,11 +191,17 @@ void wg__table_write(const struct wg_table *table, bool with_color, struct wg_bu
     wg__free(widths);
 }
 
+/* A cell of more bytes than this is a sentence, and may break into lines. */
+enum { LONG_TEXT = 60 };
+
 static void append_html_cell(const struct wg_table *table, size_t index, struct wg_buffer *out)
 {
     const size_t c = index % table->column_count;
     const bool is_strong = table->cells[index].is_strong;
-    wg__buffer_puts(out, table->columns[c].align == WG_ALIGN_RIGHT ? "<td class=\"n\">" : "<td>");
+    const bool is_long = strlen(cell_text(table, index)) > LONG_TEXT;
+    wg__buffer_puts(out, table->columns[c].align == WG_ALIGN_RIGHT ? "<td class=\"n\">"
+                         : is_long                                 ? "<td class=\"w\">"
+                                                                   : "<td>");
     wg__buffer_puts(out, is_strong ? "<b>" : "");
     wg__append_escaped(out, cell_text(table, index));
     wg__buffer_puts(out, is_strong ? "</b></td>" : "</td>");

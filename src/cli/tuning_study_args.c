@@ -104,8 +104,9 @@ static bool parse_bound_value(const char *text, struct wg_tuning_bound *out)
 enum wg_code wg__parse_bound(const char *text, struct wg_arena *arena, struct wg_tuning_bound *out,
                              struct wg_error *err)
 {
-    static const char accepted[] =
-        "[KIND:]EXPRESSION<=BOUND or >=BOUND with a BOUND above 0, as 0.1 or 1.5x";
+    static const char accepted[] = "[KIND:]EXPRESSION<=BOUND or >=BOUND with a BOUND above 0 in "
+                                   "the columns' own unit (none behind it), as "
+                                   "0.1, or 1.5x";
     const char *sign = strstr(text, "<=");
     *out = (struct wg_tuning_bound){.is_minimum = sign == NULL};
     if (sign == NULL)

@@ -269,7 +269,8 @@ static void end_with(struct wg_tuner *tuner, enum wg_tuner_end end)
     else if (isnan(saving))
         (void)snprintf(why, size, "no further saving is expected");
     else
-        (void)snprintf(why, size, "no trial is expected to save more than %.2g %%", 100 * saving);
+        (void)snprintf(why, size, "no trial is expected to save more than %.2g %%",
+                       fmax(0.01, 100 * saving));
 }
 
 /* The end has been decided: confirm, or be done. */

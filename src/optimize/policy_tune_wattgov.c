@@ -436,14 +436,14 @@ static void explain(const struct state *state, const struct wg_tuning_view *view
         out->reason = WG_TUNER_FEASIBLE;
         (void)snprintf(out->why, sizeof out->why,
                        "nothing measured surely meets the limits yet: this one does with %.0f %%"
-                       " probability, at %+.1f %% of the objective of the reference",
-                       feasible, change);
+                       " probability, and is expected to cost %.1f %% %s than the reference",
+                       feasible, fabs(change), change < 0 ? "less" : "more");
         return;
     }
     out->reason = best->score.is_again ? WG_TUNER_REMEASURE : WG_TUNER_SAVING;
     (void)snprintf(out->why, sizeof out->why,
-                   "%sexpected saving %.2f %%, %.0f %% likely within the limits; believed %+.1f %%"
-                   " +- %.1f %% against the best so far",
+                   "%sexpected saving %.2f %%, %.0f %% likely within the limits; believed to cost"
+                   " %+.1f %% +- %.1f %% against the best so far",
                    best->score.is_again ? "once more, to be sure: " : "",
                    100 * exp(best->score.saving), feasible, change,
                    100 * (double)picture->sd[0][x]);
