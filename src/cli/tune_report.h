@@ -85,7 +85,7 @@ void wg__tune_saving_text(const struct wg_tune_report *report, size_t configurat
 const char *wg__tune_outcome_text(const struct wg_tune_report *report,
                                   const struct wg_tune_trial *trial);
 
-/* "converged", "budget", "exhausted", "interrupted", "time", "foreign". */
+/* "converged", "budget", "exhausted", "interrupted", "time", "foreign", "failed". */
 const char *wg__tune_end_key(const struct wg_tune_report *report);
 
 /* "the energy counter of gpu0"; whether the goal or the load needs energy at all. */

@@ -20,6 +20,9 @@ const char *wg__tune_end_key(const struct wg_tune_report *report)
         return "interrupted";
     if (result->ended_by_time)
         return "time";
+    /* Nobody but an error stops it in the middle. */
+    if (result->best.end == WG_TUNER_RUNNING)
+        return "failed";
     return wg__tuner_end_word(result->best.end);
 }
 
@@ -171,7 +174,7 @@ static void write_end(const struct wg_tune_report *report, struct wg_buffer *out
     if (result->resumed > 0)
         wg__buffer_printf(out, ", %zu from the state", result->resumed);
     wg__buffer_printf(out, "; end: %s", wg__tune_end_key(report));
-    if (result->best.why[0] != '\0' && result->signal == 0 && !result->ended_by_time)
+    if (result->best.why[0] != '\0' && result->best.end != WG_TUNER_RUNNING)
         wg__buffer_printf(out, " (%s)", result->best.why);
     wg__buffer_puts(out, "\n");
 }

@@ -252,6 +252,25 @@ static void says_what_became_of_a_trial(void **state)
     stage_fini(&stage);
 }
 
+static void an_error_in_the_middle_is_no_search_that_goes_on(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    stage_init(&stage);
+    assert_string_equal(wg__tune_end_key(&stage.report), "converged");
+    stage.result.best.end = WG_TUNER_RUNNING;
+    wg__buffer_init(&text);
+    wg__tune_text(&stage.report, false, &text);
+    expect_in(&text, "end: failed\n");
+    wg__buffer_fini(&text);
+    stage.result.ended_by_time = true;
+    assert_string_equal(wg__tune_end_key(&stage.report), "time");
+    stage.result.signal = 2;
+    assert_string_equal(wg__tune_end_key(&stage.report), "interrupted");
+    stage_fini(&stage);
+}
+
 /* -- The forms -------------------------------------------------------------------------------- */
 
 static void the_text_has_all_that_counts(void **state)
@@ -369,6 +388,7 @@ int main(void)
         cmocka_unit_test(the_load_and_what_was_measured_are_told_apart),
         cmocka_unit_test(says_how_sure_the_returned_one_is),
         cmocka_unit_test(says_what_became_of_a_trial),
+        cmocka_unit_test(an_error_in_the_middle_is_no_search_that_goes_on),
         cmocka_unit_test(the_text_has_all_that_counts),
         cmocka_unit_test(the_json_tells_the_load_apart),
         cmocka_unit_test(the_page_draws_front_and_slices_with_their_bounds),
