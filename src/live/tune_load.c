@@ -18,8 +18,8 @@ static double figure(const struct wg_workload_sample *sample, const char *name)
 }
 
 enum wg_code wg__tune_load_point(const struct wg_workload_sample *sample, double batch,
-                                 unsigned replicas, double energy_j, struct wg_tune_load_point *out,
-                                 struct wg_error *err)
+                                 unsigned replicas, double energy_j, double idle_w,
+                                 struct wg_tune_load_point *out, struct wg_error *err)
 {
     const double side_by_side = replicas > 0 ? replicas : 1;
     double service_s = figure(sample, "service_s");
@@ -32,8 +32,9 @@ enum wg_code wg__tune_load_point(const struct wg_workload_sample *sample, double
     double busy_s = figure(sample, "busy_s");
     if (!(busy_s > 0 && busy_s <= sample->time_s))
         busy_s = sample->time_s;
+    const double idle_j = isfinite(idle_w) ? idle_w * (sample->time_s - busy_s) : 0;
     *out = (struct wg_tune_load_point){
-        .batch = batch, .service_s = service_s, .busy_w = energy_j / busy_s};
+        .batch = batch, .service_s = service_s, .busy_w = fmax(0, energy_j - idle_j) / busy_s};
     return WG_OK;
 }
 

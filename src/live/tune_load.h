@@ -36,10 +36,11 @@ struct wg_tune_load {
 };
 
 /* The point that a window shows, from its figures (service_s, else batch and requests_per_s) and
- * its energy. WG_EDATA: they are not there. */
+ * its energy, of which what is not busy (figure busy_s) was drawn at `idle_w` (NAN: not known, none
+ * is taken off). WG_EDATA: they are not there. */
 enum wg_code wg__tune_load_point(const struct wg_workload_sample *sample, double batch,
-                                 unsigned replicas, double energy_j, struct wg_tune_load_point *out,
-                                 struct wg_error *err);
+                                 unsigned replicas, double energy_j, double idle_w,
+                                 struct wg_tune_load_point *out, struct wg_error *err);
 
 /* Replaces mean_s, p50_s ... p999_s and energy_per_request_j, and adds utilization and batch_mean.
  * `points` rise in batch; the last one is the largest batch. `*is_stable_out` false: the load is

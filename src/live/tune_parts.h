@@ -65,6 +65,7 @@ struct wg_tune_run {
     struct wg_tune_watch watch;
     struct wg_tune_window window; /* the newest */
     double start_s, next_tend_s;
+    bool has_warned_of_time;
     bool devices_are_set, workload_is_set; /* `present` is what they are set to */
     struct wg_tune_levels present;
     struct wg_tune_levels warmed[WG_TUNE_TRIALS_MAX];

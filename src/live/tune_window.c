@@ -3,7 +3,9 @@
  * One window: what the workload tells, what the meters count, and what the devices did meanwhile.
  *
  * The energy's window lies where the workload says that its measured part is; where it does not
- * know, around the whole of it. Figures of our own join the workload's:
+ * know, around the whole of it. Joules that the workload tells, and those of a stated model, belong
+ * to the time that the workload tells (time_s), never to how long its process took: that loads and
+ * ends, too. Figures of our own join the workload's:
  *
  *     energy_j power_w time_s requests_per_s energy_per_request_j
  *
@@ -328,19 +330,20 @@ static enum wg_code apply_load(struct wg_tune_run *run, const struct wg_tune_lev
                                 .delay_s = knob_value(run, levels, WG_TUNING_DELAY, 0)};
     struct wg_tune_load_point points[2];
     size_t count = 0;
-    enum wg_code code = wg__tune_load_point(sample, batch_of(run, levels), load.replicas,
-                                            run->window.energy_j, &points[1], err);
+    enum wg_code code = WG_OK;
+    load.idle_w = figure(sample, "idle_power_w");
+    if (!isfinite(load.idle_w))
+        code = wg__tune_idle_power(run, levels, &load.idle_w, err);
+    if (code == WG_OK && wg__tune_should_stop(run))
+        return WG_OK; /* idle power is not known then, and nobody asks */
+    if (code == WG_OK)
+        code = wg__tune_load_point(sample, batch_of(run, levels), load.replicas,
+                                   run->window.energy_j, load.idle_w, &points[1], err);
     if (code != WG_OK)
         return code;
     keep_point(run, levels, &points[1]);
     if (is_bare)
         return WG_OK;
-    const double told_w = figure(sample, "idle_power_w");
-    load.idle_w = told_w;
-    if (!isfinite(told_w))
-        code = wg__tune_idle_power(run, levels, &load.idle_w, err);
-    if (code != WG_OK)
-        return code;
     /* The smallest batch at the same settings: tune_trial.c has seen to it. */
     struct wg_tune_levels least = *levels;
     const size_t k = wg__tune_find_role(request->knobs, WG_TUNING_BATCH);
@@ -351,6 +354,30 @@ static enum wg_code apply_load(struct wg_tune_run *run, const struct wg_tune_lev
         points[count++] = low->point;
     points[count++] = points[1];
     return wg__tune_load_apply(&load, points, count, sample, &run->window.is_stable, err);
+}
+
+/* Which time the figures belong to. */
+static void find_time(struct wg_tune_run *run, double asked_s)
+{
+    static const double same_share = 0.1;
+    struct wg_workload_sample *sample = &run->window.sample;
+    const double told_s = figure(sample, "time_s");
+    const bool is_marked = run->watch.begin_s > asked_s;
+    /* The meter's window and the figures' must be the same one. */
+    if (is_marked || !(sample->time_s > 0))
+        sample->time_s = fmax(tiny, run->watch.end_s - run->watch.begin_s);
+    if (!(told_s > 0))
+        return;
+    if (!wg__tune_energy_is_metered(&run->request->energy)) {
+        sample->time_s = told_s;
+    } else if (!is_marked && !run->has_warned_of_time &&
+               fabs(told_s - sample->time_s) > same_share * sample->time_s) {
+        run->has_warned_of_time = true;
+        wg__tune_say(run,
+                     "the workload tells a time_s of %.3g s, and joules were counted over %.3g s, "
+                     "its start and end too: let it print 'wattgov: begin' and 'wattgov: end'",
+                     told_s, sample->time_s);
+    }
 }
 
 /* -- One window ------------------------------------------------------------------------------- */
@@ -376,9 +403,7 @@ enum wg_code wg__tune_measure(struct wg_tune_run *run, const struct wg_tune_leve
     window->is_throttled = (window->throttle & heat) != 0;
     if (window->sample.outcome != WG_WORKLOAD_OK)
         return WG_OK;
-    /* The meter's window and the figures' must be the same one. */
-    if (run->watch.begin_s > begin_s || !(window->sample.time_s > 0))
-        window->sample.time_s = fmax(tiny, run->watch.end_s - run->watch.begin_s);
+    find_time(run, begin_s);
     if (!put_own(run))
         return wg__fail(err, WG_EDATA, "the workload tells more figures than fit: %d at most",
                         WG_WORKLOAD_FIGURES_MAX);

@@ -115,6 +115,43 @@ class Searching(Case):
         self.assertTrue(found["is_feasible"])
         self.assertIn("stated model", found["energy"]["text"])
 
+    # 50 requests of 0.1 s in 5 s at 100 W, or 4 s busy at 117.5 W and 1 s at 30 W: by hand, whatever the process takes.
+    TOLD = 'echo "{\\"requests\\": 50, \\"service_s\\": 0.1, \\"time_s\\": 5, \\"idle_power_w\\": 30'
+
+    def first(self, energy, figures, *arguments):
+        found = self.result("--knob", "batch=1:batch", *QUICK[2:], "--energy", energy, "--max-trials", 1, *arguments, "--",
+                            *self.script(self.TOLD + figures + '}"; sleep 0.1'))
+        return found["trials"][0]["figures"]
+
+    def test_joules_belong_to_the_time_that_is_told(self):
+        load = ("--arrivals", "uniform:8", "--load-requests", 20000)  # busy for 0.8 of the time
+        for energy, figures, alone, loaded in (
+                ("command", ', \\"busy_s\\": 5, \\"energy_j\\": 500', 10, 100 * 0.1 + 30 * 0.2 / 8),
+                ("command", ', \\"energy_j\\": 500', 10, 100 * 0.1 + 30 * 0.2 / 8),
+                ("command", ', \\"busy_s\\": 4, \\"energy_j\\": 500', 10, 117.5 * 0.1 + 30 * 0.2 / 8),
+                ("model:busy=100,idle=30", ', \\"busy_s\\": 5', 10, 100 * 0.1 + 30 * 0.2 / 8),
+                ("model:busy=100,idle=30", '', 10, 100 * 0.1 + 30 * 0.2 / 8),
+                ("model:busy=100,idle=30", ', \\"busy_s\\": 4', 430 / 50, 100 * 0.1 + 30 * 0.2 / 8)):
+            with self.subTest(energy=energy, figures=figures):
+                self.assertAlmostEqual(self.first(energy, figures)["energy_per_request_j"], alone, delta=1e-9)
+                self.assertAlmostEqual(self.first(energy, figures, *load)["energy_per_request_j"], loaded, delta=0.01)
+
+    def test_metered_joules_belong_to_the_marked_window(self):
+        # The idle GPU's watts are constant: busy, idle and mean power are one, P, and a request costs P / rate.
+        text = ('echo "wattgov: begin"; sleep 0.3; echo "wattgov: end"; sleep 0.3; '
+                'echo "{\\"requests\\": 3, \\"service_s\\": 0.1, \\"time_s\\": 0.3}"')
+        arguments = ("--knob", "batch=1:batch", *QUICK[2:], "--energy", "gpu", "--max-trials", 1)
+        alone = self.tune("--json", *arguments, "--", *self.script(text))
+        self.assertNotIn("let it print", alone.stderr)
+        figures = json.loads(alone.stdout)["trials"][0]["figures"]
+        self.assertAlmostEqual(figures["time_s"], 0.3, delta=0.1)
+        self.assertAlmostEqual(figures["energy_per_request_j"], figures["power_w"] * figures["time_s"] / 3, delta=1e-6)
+        loaded = self.result(*arguments, "--idle-power", round(figures["power_w"]), "--arrivals", "uniform:8", "--", *self.script(text))
+        figures = loaded["trials"][0]["figures"]
+        self.assertAlmostEqual(figures["energy_per_request_j"] * 8 / figures["power_w"], 1, delta=0.1)
+        unmarked = self.tune(*arguments, "--", *self.script(text.replace("wattgov: ", "")))
+        self.assertIn("let it print 'wattgov: begin'", unmarked.stderr)
+
     def test_a_relative_limit_is_times_what_the_default_has(self):
         found = self.result("--knob", BATCHES, "--limit", "p99_s<=5x", *QUICK, "--", *self.script(SCRIPT))
         self.assertAlmostEqual(found["limits"][0]["bound"], 0.005)

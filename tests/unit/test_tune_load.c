@@ -23,16 +23,18 @@ static void a_window_shows_time_and_power_of_a_batch(void **state)
     struct wg_tune_load_point point;
     struct wg_error err;
     sample = (struct wg_workload_sample){.time_s = 2, .requests = 400};
-    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, &point, &err), WG_OK);
+    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, NAN, &point, &err), WG_OK);
     check_close(point.service_s, 0.04, 1e-12); /* 50 batches in 2 s */
     check_close(point.busy_w, 150, 1e-12);
     assert_true(wg__workload_figure_put(&sample, "service_s", 0.03));
     assert_true(wg__workload_figure_put(&sample, "busy_s", 1.5));
-    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, &point, &err), WG_OK);
+    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, NAN, &point, &err), WG_OK);
     check_close(point.service_s, 0.03, 1e-12);
     check_close(point.busy_w, 200, 1e-12);
+    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, 40, &point, &err), WG_OK);
+    check_close(point.busy_w, (300 - 40 * 0.5) / 1.5, 1e-12); /* half a second was idle */
     sample = (struct wg_workload_sample){.time_s = 2, .requests = NAN};
-    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, &point, &err), WG_EDATA);
+    assert_int_equal(wg__tune_load_point(&sample, 8, 1, 300, NAN, &point, &err), WG_EDATA);
 }
 
 /* Even arrivals every 20 ms, 10 ms each: nobody waits, half of the time is idle. */
