@@ -92,6 +92,10 @@ static void write_trial(struct wg_json *json, const struct wg_tune_request *requ
     wg__json_member_doubles(json, "figures", told->figures, limits);
     wg__json_member_doubles(json, "figure_errors", told->figure_errors, limits);
     wg__json_member_uint(json, "refused_knob", told->refused_knob);
+    if (told->is_slack) {
+        wg__json_member_uint(json, "slack_knob", told->slack_knob);
+        wg__json_member_double(json, "slack_level", told->slack_level);
+    }
     wg__json_member_uint(json, "windows", trial->windows);
     wg__json_member_double(json, "time_s", trial->time_s);
     wg__json_member_double(json, "at_s", trial->at_s);
@@ -226,6 +230,23 @@ static enum wg_code read_measured(const struct reader *reader, const json_t *obj
     return WG_OK;
 }
 
+/* The knob that did not bind, if the trial tells one. False: it cannot be. */
+static bool read_slack(const struct wg_tune_knobs *knobs, const json_t *object,
+                       struct wg_trial *told)
+{
+    const double knob = number(object, "slack_knob"), level = number(object, "slack_level");
+    if (json_object_get(object, "slack_knob") == NULL)
+        return true;
+    if (!(knob >= 0 && knob < (double)knobs->count) ||
+        knobs->space->knobs[(size_t)knob].role == WG_TUNING_CATEGORY ||
+        !(level <= wg__tuning_value(knobs->space, told->configuration, (size_t)knob)))
+        return false;
+    told->is_slack = true;
+    told->slack_knob = (size_t)knob;
+    told->slack_level = level;
+    return true;
+}
+
 static enum wg_code read_trial(const struct reader *reader, const json_t *object,
                                struct wg_tune_trial *out)
 {
@@ -250,6 +271,8 @@ static enum wg_code read_trial(const struct reader *reader, const json_t *object
         !(refused >= 0 && refused < (double)reader->request->knobs->count))
         return fail(reader, "refused_knob: no knob");
     told->refused_knob = refused > 0 ? (size_t)refused : 0;
+    if (!read_slack(reader->request->knobs, object, told))
+        return fail(reader, "slack_knob, slack_level: no knob, or above the level that was set");
     out->windows = (unsigned)fmax(0, fmin(1e6, number(object, "windows")));
     out->time_s = number(object, "time_s");
     out->at_s = number(object, "at_s");

@@ -41,6 +41,15 @@ struct wg_tune_watch {
     double next_s;            /* when to look again */
 };
 
+/* What was seen of the GPUs' power in the windows of a trial (tune_slack.c). */
+struct wg_tune_power {
+    size_t looks[WG_TUNE_DEVICES_MAX];       /* of each GPU, with a power */
+    double peak_w[WG_TUNE_DEVICES_MAX];      /* valid with looks */
+    double throttled_s[WG_TUNE_DEVICES_MAX]; /* by a power limit, as first read; NAN: not told */
+    bool is_held[WG_TUNE_DEVICES_MAX];       /* a power limit was seen to slow it down */
+    bool is_working;                         /* any of them */
+};
+
 /* What a window gave. */
 struct wg_tune_window {
     struct wg_workload_sample sample; /* figures, ours among them */
@@ -64,6 +73,7 @@ struct wg_tune_run {
     struct wg_meter *meter; /* NULL: nothing is measured by us */
     struct wg_tune_watch watch;
     struct wg_tune_window window; /* the newest */
+    struct wg_tune_power power;   /* of this trial */
     double start_s, next_tend_s;
     bool has_warned_of_time;
     bool devices_are_set, workload_is_set; /* `present` is what they are set to */
@@ -117,6 +127,13 @@ void wg__tune_plan(struct wg_tune_run *run, struct wg_workload_plan *plan);
 /* Idle power at these settings, measured once for each memory clock. */
 enum wg_code wg__tune_idle_power(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                                  double *idle_w_out, struct wg_error *err);
+
+/* tune_slack.c: whether a power limit bound. */
+void wg__tune_power_begin(struct wg_tune_power *power);
+void wg__tune_power_look(struct wg_tune_power *power, size_t gpu, const struct wg_sample *sample);
+/* Tells in `told` that the limit did not bind, and from which level on, where that is known. */
+void wg__tune_tell_slack(const struct wg_tune_power *power, const struct wg_tune_knobs *knobs,
+                         struct wg_trial *told);
 
 /* tune_trial.c: one configuration. `*has_ended_out`: a signal, or somebody else's write; the trial
  * is none then. */

@@ -363,6 +363,8 @@ static void finish(struct wg_tune_run *run, const struct windows *windows,
         out->told.figures[i - 1] = mean_of(windows->values[i], windows->count);
         out->told.figure_errors[i - 1] = error_of(run, windows, i);
     }
+    if (out->told.outcome == WG_TRIAL_MEASURED)
+        wg__tune_tell_slack(&run->power, run->request->knobs, &out->told);
     pool_noise(run, windows);
 }
 
@@ -371,6 +373,7 @@ static enum wg_code measure_all(struct wg_tune_run *run, const struct wg_tune_le
                                 struct wg_error *err)
 {
     bool is_over = false;
+    wg__tune_power_begin(&run->power);
     do {
         enum wg_code code = wg__tune_measure(run, levels, false, err);
         if (code == WG_OK)

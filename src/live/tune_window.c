@@ -42,12 +42,15 @@ static void take_signals(struct wg_tune_run *run)
 }
 
 /* Clocks and their reasons change faster than the meter reads them. */
-static void look_at_gpu(struct wg_tune_run *run, size_t position, double *hottest_c)
+static void look_at_gpu(struct wg_tune_run *run, size_t gpu, double *hottest_c)
 {
-    static const uint32_t wanted =
-        1U << WG_METRIC_CLOCK_HZ | 1U << WG_METRIC_TEMPERATURE_C | 1U << WG_METRIC_UTILIZATION;
+    static const uint32_t wanted = 1U << WG_METRIC_CLOCK_HZ | 1U << WG_METRIC_TEMPERATURE_C |
+                                   1U << WG_METRIC_UTILIZATION | 1U << WG_METRIC_POWER_W |
+                                   1U << WG_METRIC_POWER_AVERAGE_W |
+                                   1U << WG_METRIC_THROTTLED_POWER_S;
     struct wg_tune_watch *watch = &run->watch;
     struct wg_sample sample;
+    const size_t position = run->request->knobs->devices.gpus[gpu];
     if (wg_device_read(wg_machine_device(run->request->machine, position), wanted, &sample, NULL) !=
         WG_OK)
         return;
@@ -55,6 +58,7 @@ static void look_at_gpu(struct wg_tune_run *run, size_t position, double *hottes
         *hottest_c = fmax(*hottest_c, sample.values[WG_METRIC_TEMPERATURE_C]);
     if (isnan(watch->begin_s) || !isnan(watch->end_s))
         return; /* no window is open */
+    wg__tune_power_look(&run->power, gpu, &sample);
     if (sample.has_throttle)
         watch->throttle |= sample.throttle;
     if ((sample.present >> WG_METRIC_CLOCK_HZ & 1u) != 0)
@@ -70,7 +74,7 @@ static void look_at_devices(struct wg_tune_run *run, double now_s)
     watch->next_s = now_s + look_s;
     double hottest_c = NAN;
     for (size_t g = 0; g < devices->gpu_count; g++)
-        look_at_gpu(run, devices->gpus[g], &hottest_c);
+        look_at_gpu(run, g, &hottest_c);
     if (isfinite(hottest_c))
         watch->temperature_c = hottest_c;
 }

@@ -32,6 +32,7 @@
 #include "optimize/tuner_check.h"
 #include "optimize/tuning_bans.h"
 #include "optimize/tuning_policy.h"
+#include "optimize/tuning_slack.h"
 
 enum {
     TRIALS_DEFAULT = 30,
@@ -55,6 +56,7 @@ struct wg_tuner {
     size_t validated; /* the last one that was measured to be confirmed; space->count: none */
 
     struct wg_tuning_bans bans;
+    struct wg_tuning_slack slack;
     uint8_t *measured; /* [space->count], as discards */
     uint8_t *discards;
     bool *is_tried;
@@ -141,7 +143,8 @@ static enum wg_code adopt(struct wg_tuner *tuner, const struct wg_tuner_config *
     tuner->is_tried = wg__alloc_zeroed(count, sizeof *tuner->is_tried);
     if (tuner->measured == NULL || tuner->discards == NULL || tuner->is_tried == NULL)
         return wg__fail(err, WG_ENOMEM, "out of memory for %zu configurations", count);
-    return wg__tuning_bans_init(&tuner->bans, config->space, err);
+    const enum wg_code code = wg__tuning_bans_init(&tuner->bans, config->space, err);
+    return code == WG_OK ? wg__tuning_slack_init(&tuner->slack, config->space, err) : code;
 }
 
 enum wg_code wg__tuner_new(struct wg_tuner **out, const struct wg_tuner_config *config,
@@ -177,6 +180,7 @@ void wg__tuner_free(struct wg_tuner *tuner)
     for (size_t i = 0; i < WG_TUNING_LIMITS_MAX; i++)
         wg__free(tuner->names[i]);
     wg__tuning_bans_fini(&tuner->bans);
+    wg__tuning_slack_fini(&tuner->slack);
     wg__free(tuner->measured);
     wg__free(tuner->discards);
     wg__free(tuner->is_tried);
@@ -401,14 +405,20 @@ static void count_validation(struct wg_tuner *tuner, size_t configuration)
 
 static void take_figures(struct wg_tuner *tuner, const struct wg_trial *trial)
 {
-    const size_t c = trial->configuration;
+    const size_t c = wg__tuning_same(&tuner->slack, trial->configuration);
 
     count_validation(tuner, c);
-    tuner->trials[tuner->trial_count++] = *trial;
+    tuner->trials[tuner->trial_count] = *trial;
+    tuner->trials[tuner->trial_count++].configuration = c;
     tuner->is_tried[c] = true;
-    tuner->present = c;
+    tuner->present = trial->configuration;
     if (trial->outcome == WG_TRIAL_MEASURED && tuner->measured[c] < UINT8_MAX)
         tuner->measured[c]++;
+    if (trial->outcome == WG_TRIAL_MEASURED && trial->is_slack)
+        wg__tuning_slack_take(&tuner->slack, trial, &tuner->bans, tuner->trials, tuner->trial_count,
+                              tuner->measured);
+    if (tuner->validated < tuner->config.space->count)
+        tuner->validated = wg__tuning_same(&tuner->slack, tuner->validated);
     wg__tuning_rule_out_slower(&tuner->bans, &tuner->config.goal, trial, tuner->config.noise,
                                tuner->measured);
 }

@@ -24,6 +24,9 @@
  *   DISCARDED      counts as no trial; the same configuration is asked again (a bounded number of
  *                  times, then it counts as CRASHED)
  *   CUT            figures are lower bounds (of `<=` limits): the window was ended early
+ * A trial may tell that a knob did not bind (is_slack): the configurations that it makes the same
+ * count as one from then on (tuning_slack.h), under the name of a measured one of them.
+ *
  * Beyond that, a latency that is over its limit by far rules out the same configuration with slower
  * clocks, for the policies that reason (cbo, wattgov): see tuning_bans.h for when that is safe.
  *
@@ -115,6 +118,11 @@ struct wg_trial {
     double figures[WG_TUNING_LIMITS_MAX]; /* of the limits, in their order; CUT: NAN: unknown */
     double figure_errors[WG_TUNING_LIMITS_MAX]; /* relative standard errors; 0: config.noise */
     size_t refused_knob;                        /* of REFUSED */
+    /* MEASURED: the figures are the same for every level of slack_knob that is at least slack_level
+     * (a value, at most the trial's own), other knobs equal: the knob did not bind. */
+    bool is_slack;
+    size_t slack_knob;
+    double slack_level;
 };
 
 enum wg_tuner_reason {                     /* why this configuration */
@@ -189,7 +197,7 @@ enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *ou
 bool wg__tuner_forecast(struct wg_tuner *tuner, size_t configuration,
                         struct wg_tuning_forecast *out);
 
-/* Whether a configuration was banned. */
+/* Whether a configuration was banned, or is the same as another one. */
 bool wg__tuner_is_banned(const struct wg_tuner *tuner, size_t configuration);
 
 const char *wg__tuner_policy_word(enum wg_tuner_policy policy);

@@ -85,6 +85,22 @@ static enum wg_code check_figures(const struct wg_tuner_config *config,
     return check_errors(config, trial, err);
 }
 
+static enum wg_code check_slack(const struct wg_tuning_space *space, const struct wg_trial *trial,
+                                struct wg_error *err)
+{
+    if (!trial->is_slack)
+        return WG_OK;
+    if (trial->slack_knob >= space->knob_count ||
+        space->knobs[trial->slack_knob].role == WG_TUNING_CATEGORY)
+        return wg__fail(err, WG_EINVAL, "the slack knob %zu is none of the %zu that have an order",
+                        trial->slack_knob, space->knob_count);
+    const double own = wg__tuning_value(space, trial->configuration, trial->slack_knob);
+    if (!(trial->slack_level <= own))
+        return wg__fail(err, WG_EINVAL, "%s is said not to bind from %g on, but was %g",
+                        space->knobs[trial->slack_knob].name, trial->slack_level, own);
+    return WG_OK;
+}
+
 enum wg_code wg__tuner_check_trial(const struct wg_tuner_config *config,
                                    const struct wg_trial *trial, struct wg_error *err)
 {
@@ -98,7 +114,9 @@ enum wg_code wg__tuner_check_trial(const struct wg_tuner_config *config,
     if (trial->outcome == WG_TRIAL_REFUSED && trial->refused_knob >= space->knob_count)
         return wg__fail(err, WG_EINVAL, "the refused knob %zu is none of the %zu",
                         trial->refused_knob, space->knob_count);
-    if (trial->outcome == WG_TRIAL_MEASURED || trial->outcome == WG_TRIAL_CUT)
-        return check_figures(config, trial, err);
-    return WG_OK;
+    if (trial->outcome != WG_TRIAL_MEASURED && trial->outcome != WG_TRIAL_CUT)
+        return WG_OK;
+    const enum wg_code code = check_figures(config, trial, err);
+    return code == WG_OK && trial->outcome == WG_TRIAL_MEASURED ? check_slack(space, trial, err)
+                                                                : code;
 }

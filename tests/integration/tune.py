@@ -102,6 +102,20 @@ class Searching(Case):
             self.assertIn("<svg", file.read())
         self.expect_nothing_left()
 
+    def test_limits_above_what_is_drawn_are_one_and_the_same(self):
+        limits = (200, 250, 300, 350, 400)
+        found = self.result("--knob", "gpu_clock=600MHz,900MHz", "--knob", "power_limit=" + ",".join(map(str, limits)), "--knob",
+                            "batch=1,2:batch", "--settle", "0s", "--no-warm-up", "--max-windows", 1, "--min-windows", 1,
+                            "--policy", "random", "--state", self.path("t.state"), "--", "/usr/bin/python3", WORKLOAD,
+                            tool("wattgov-vgpu"), "--batch", "{batch}", "--seconds", "0.35")
+        # Some 110 W are drawn: of each clock and batch one limit is measured, and then nothing is left.
+        self.assertEqual((found["end"], found["trials_counted"]), ("exhausted", 4))
+        settings = [trial["settings"] for trial in found["trials"]]
+        self.assertEqual(len({(each["gpu_clock"], each["batch"]) for each in settings}), 4, settings)
+        with open(self.path("t.state"), encoding="utf-8") as file:
+            self.assertEqual({trial["slack_level"] for trial in json.load(file)["trials"]}, {200})
+        self.expect_nothing_left()
+
     def test_the_real_load_counts_queues_and_idle_power(self):
         workload = self.script('b={batch}; echo "{\\"requests\\": $((b * 10)), \\"service_s\\": 0.0$((10 + b)), '
                                '\\"busy_s\\": 0.5}"; exec sleep 0.01')

@@ -60,7 +60,10 @@ static void fill(struct stage *stage)
                                     .objective = 0.1 + 0.2,
                                     .objective_error = 0.01,
                                     .figures = {0.07},
-                                    .figure_errors = {0.02}};
+                                    .figure_errors = {0.02},
+                                    .is_slack = true,
+                                    .slack_knob = 0,
+                                    .slack_level = 1};
     first->reason = WG_TUNER_SAVING;
     (void)snprintf(first->why, sizeof first->why, "because \"of\" it");
     first->figures = wg__alloc_zeroed(WG_WORKLOAD_FIGURES_MAX, sizeof *first->figures);
@@ -133,6 +136,9 @@ static void comes_back_as_it_was_written(void **state)
     check_close(other.trials[0].told.objective, 0.1 + 0.2, 0); /* to the last bit */
     assert_int_equal(other.trials[0].told.configuration, 2);
     assert_int_equal(other.trials[0].reason, WG_TUNER_SAVING);
+    assert_true(other.trials[0].told.is_slack && !other.trials[1].told.is_slack);
+    assert_int_equal(other.trials[0].told.slack_knob, 0);
+    check_close(other.trials[0].told.slack_level, 1, 0);
     assert_string_equal(other.trials[0].why, "because \"of\" it");
     assert_string_equal(other.trials[0].figures[0].name, "p99_s");
     assert_int_equal(other.trials[1].told.outcome, WG_TRIAL_CRASHED);

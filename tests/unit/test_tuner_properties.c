@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What must hold for every policy, on random spaces, goals and outcomes: measured, cut, crashed,
- * hung, out of memory, refused and thrown away in any order.
+ * hung, out of memory, refused and thrown away in any order, and knobs that do not bind.
  *
  * A run asks until it is done, and holds after each answer that nothing banned is asked for, that
  * nothing is repeated without a reason, and that the result agrees with what was told. Then a
@@ -22,9 +22,11 @@ struct run {
     size_t steps, counted, failed;
     uint8_t measured[SPACE_MAX];
     bool is_tried[SPACE_MAX];
+    size_t class_of[SPACE_MAX]; /* any one of those that are the same */
     struct wg_rng rng;
     double trouble; /* share of trials that fail */
-    uint32_t only;  /* 0, or the outcome that all these have */
+    bool has_slack;
+    uint32_t only; /* 0, or the outcome that all these have */
 };
 
 static bool allows(const size_t *levels, void *context)
@@ -80,7 +82,78 @@ static void make_config(struct run *run, enum wg_tuner_policy policy)
                                      .bound = 0.3 + 2 * wg__rng_uniform(&run->rng),
                                      .is_minimum = wg__rng_below(&run->rng, 3) == 0};
     run->only = wg__rng_below(&run->rng, 2) * wg__rng_below(&run->rng, WG_TRIAL_OUTCOME_COUNT);
+    run->has_slack = wg__rng_below(&run->rng, 2) != 0;
+    for (size_t c = 0; c < run->space->count; c++)
+        run->class_of[c] = c;
     run->trouble = wg__rng_uniform(&run->rng) * (wg__rng_below(&run->rng, 4) == 0 ? 1 : 0.4);
+}
+
+/* Of half of the runs some trials say that a knob did not bind. */
+static void tell_slack(struct run *run, struct wg_trial *trial)
+{
+    const size_t knob = wg__rng_below(&run->rng, KNOBS);
+    const size_t own = wg__tuning_level(run->space, trial->configuration, knob);
+
+    if (!run->has_slack || wg__rng_below(&run->rng, 3) > 0 ||
+        run->space->knobs[knob].role == WG_TUNING_CATEGORY)
+        return;
+    trial->is_slack = true;
+    trial->slack_knob = knob;
+    trial->slack_level =
+        run->space->knobs[knob].levels[wg__rng_below(&run->rng, (uint32_t)own + 1)];
+}
+
+/* Whether the trial says that c is the same as its own configuration. */
+static bool is_slack(const struct run *run, const struct wg_trial *trial, size_t c)
+{
+    bool is_same = trial->outcome == WG_TRIAL_MEASURED && trial->is_slack;
+
+    for (size_t k = 0; k < KNOBS && is_same; k++)
+        is_same = k == trial->slack_knob
+                      ? wg__tuning_value(run->space, c, k) >= trial->slack_level
+                      : wg__tuning_level(run->space, c, k) ==
+                            wg__tuning_level(run->space, trial->configuration, k);
+    return is_same;
+}
+
+static bool is_class_allowed(const struct run *run, const struct wg_tuner *tuner, size_t c)
+{
+    for (size_t i = 0; i < run->space->count; i++)
+        if (run->class_of[i] == run->class_of[c] && !wg__tuner_is_banned(tuner, i))
+            return true;
+    return false;
+}
+
+/* Before the tuner is told, for what it had banned stays apart. */
+static void book_slack(struct run *run, const struct wg_tuner *tuner, const struct wg_trial *trial)
+{
+    bool joins[SPACE_MAX];
+    const size_t to = run->class_of[trial->configuration];
+
+    for (size_t c = 0; c < run->space->count; c++)
+        joins[c] = is_slack(run, trial, c) && is_class_allowed(run, tuner, c);
+    for (size_t c = 0; c < run->space->count; c++)
+        for (size_t i = 0, from = run->class_of[c]; joins[c] && i < run->space->count; i++)
+            if (run->class_of[i] == from)
+                run->class_of[i] = to;
+}
+
+static size_t measured_of(const struct run *run, size_t c)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < run->space->count; i++)
+        sum += run->class_of[i] == run->class_of[c] ? run->measured[i] : 0;
+    return sum;
+}
+
+/* Of what a trial has made the same, one configuration at most is asked for afterwards. */
+static void hold_slack(const struct run *run, size_t c)
+{
+    for (size_t i = 0; i < run->steps; i++)
+        for (size_t j = i + 1; j < run->steps && is_slack(run, &run->told[i], c); j++)
+            if (is_slack(run, &run->told[i], run->told[j].configuration))
+                assert_int_equal(run->told[j].configuration, c);
 }
 
 static struct wg_trial outcome_of(struct run *run, size_t c)
@@ -91,8 +164,10 @@ static struct wg_trial outcome_of(struct run *run, size_t c)
 
     for (size_t i = 0; i < run->config.goal.limit_count; i++)
         trial.figures[i] = exp(wg__rng_normal(&run->rng));
-    if (wg__rng_uniform(&run->rng) >= run->trouble)
+    if (wg__rng_uniform(&run->rng) >= run->trouble) {
+        tell_slack(run, &trial);
         return trial;
+    }
     const uint32_t any = 1 + wg__rng_below(&run->rng, WG_TRIAL_OUTCOME_COUNT - 1);
     trial.outcome = (enum wg_trial_outcome)(run->only > 0 ? run->only : any);
     if (wg__rng_below(&run->rng, 2))
@@ -127,6 +202,7 @@ static void hold_question(const struct run *run, const struct wg_tuner *tuner,
     assert_true(c < run->space->count);
     assert_false(wg__tuner_is_banned(tuner, c));
     hold_failures(run, c);
+    hold_slack(run, c);
     assert_true(question->why[0] != '\0' && question->reason < WG_TUNER_REASON_COUNT);
     if (run->is_tried[c])
         assert_true(question->reason == WG_TUNER_REMEASURE ||
@@ -177,11 +253,11 @@ static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_t
     assert_true(end != WG_TUNER_BUDGET || run->counted == budget);
     assert_true(end != WG_TUNER_CONVERGED || !run->config.never_stops);
     assert_true(result.why[0] != '\0');
-    assert_true(!result.is_validated || (result.is_feasible && run->measured[c] > 0));
-    assert_true(!result.is_feasible || run->measured[c] > 0);
+    assert_true(!result.is_validated || (result.is_feasible && measured_of(run, c) > 0));
+    assert_true(!result.is_feasible || measured_of(run, c) > 0);
     assert_true(c == count || (run->is_tried[c] && !wg__tuner_is_banned(tuner, c)));
     assert_true(result.runner_up == count ||
-                (run->measured[result.runner_up] > 0 && result.runner_up != c));
+                (measured_of(run, result.runner_up) > 0 && result.runner_up != c));
     for (size_t i = 0; i < count && c == count; i++) /* nothing is returned: nothing is there */
         assert_true(run->measured[i] == 0 || wg__tuner_is_banned(tuner, i));
 }
@@ -247,6 +323,7 @@ static void run_once(enum wg_tuner_policy policy, uint64_t seed)
         if (wg__rng_below(&run.rng, 3) == 0)
             hold_result(&run, tuner, WG_TUNER_RUNNING);
         const struct wg_trial trial = outcome_of(&run, question.configuration);
+        book_slack(&run, tuner, &trial);
         tuning_tell(tuner, &trial);
         book(&run, &trial);
         assert_true(run.steps < STEPS_MAX - 1);
