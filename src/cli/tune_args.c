@@ -251,6 +251,7 @@ static void fill_request(struct wg_tune_setup *setup, struct wg_signals *signals
         .cool_s = args->cool_s,
         .warms_up = !args->no_warm_up,
         .arrivals = is_simulated ? args->arrivals : NULL,
+        .is_server = is_server,
         .tells_errors = is_server,
         .load_requests = args->load_requests,
         .idle_s = args->idle_power_w > 0 ? 0 : args->idle_s,

@@ -89,6 +89,13 @@ void wg__load_generator_close(struct wg_load_generator *generator)
     wg__free(generator);
 }
 
+void wg__load_generator_restart(struct wg_load_generator *generator, double from_s)
+{
+    do {
+        generator->next_s = wg__arrivals_next(generator->config.arrivals);
+    } while (generator->next_s < from_s);
+}
+
 /* -- Answers ---------------------------------------------------------------------------------- */
 
 static void fail_ours(struct wg_load_generator *generator, enum wg_code code)
@@ -331,11 +338,11 @@ static void look_for_trouble(struct wg_load_generator *generator, uint64_t now_n
     }
 }
 
-static void begin_window(struct wg_load_generator *generator, uint64_t now_ns)
+static void begin_window(struct wg_load_generator *generator)
 {
-    generator->begin_ns = now_ns;
     if (generator->plan->mark != NULL)
         generator->plan->mark(true, generator->plan->context);
+    generator->begin_ns = wg__clock_ns(); /* whoever marks may have asked somebody first */
 }
 
 static void end_window(struct wg_load_generator *generator, uint64_t now_ns)
@@ -497,7 +504,7 @@ enum wg_code wg__load_generator_run(struct wg_load_generator *generator,
         look_for_trouble(generator, now_ns);
         if (generator->begin_ns == 0) {
             if (is_ramp_over(generator, run_ns, now_ns))
-                begin_window(generator, now_ns);
+                begin_window(generator);
         } else if (is_window_over(generator, now_ns)) {
             break;
         }

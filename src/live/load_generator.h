@@ -80,6 +80,10 @@ enum wg_code wg__load_generator_open(struct wg_load_generator **out,
                                      const struct wg_load_config *config, struct wg_error *err);
 void wg__load_generator_close(struct wg_load_generator *generator);
 
+/* After the arrivals were restarted: the next run begins with their first moment from `from_s` on.
+ */
+void wg__load_generator_restart(struct wg_load_generator *generator, double from_s);
+
 /* One window, as the plan says. `out` was initialized, its memory is used again. Nothing is under
  * way when it returns. WG_ENOMEM, WG_EIO: ours; all else is an outcome. */
 enum wg_code wg__load_generator_run(struct wg_load_generator *generator,

@@ -139,11 +139,46 @@ static void add_named(struct wg_workload_sample *out, struct wg_load_result *res
     add(out, name, value, estimate.error);
 }
 
-void wg__server_figures(struct wg_workload_sample *out, struct wg_load_result *result,
-                        const struct wg_kserve_statistics *counts, bool counts_first,
+/* How long the server worked. By its counts: the time of all executions, by the instances that can
+ * work side by side. Without counts, a closed loop that never lets up keeps it busy by itself; of
+ * an open loop nobody can tell. */
+static void add_busy(struct wg_workload_sample *out, const struct wg_workload_server *server,
+                     const struct wg_kserve_statistics *counts)
+{
+    double busy_s = NAN;
+    if (counts != NULL && server->instances > 0) {
+        busy_s = 0;
+        for (size_t i = 0; i < counts->batch_count; i++)
+            busy_s += (double)counts->batches[i].time_ns * 1e-9;
+        busy_s = fmin(busy_s / (double)server->instances, out->time_s);
+    } else if (!server->opts.is_foreign_load && server->arrivals == NULL) {
+        busy_s = out->time_s;
+    }
+    add(out, "busy_s", busy_s, 0);
+}
+
+/* What was offered: by the stream's rate, of a trace what came in this very window. */
+static void add_offered(struct wg_workload_sample *out, const struct wg_workload_server *server)
+{
+    const struct wg_load_result *result = &server->result;
+    if (server->arrivals == NULL || server->opts.is_foreign_load || !(out->time_s > 0))
+        return;
+    const double came = (double)(result->latency.count + result->errors);
+    add(out, "offered_per_s",
+        wg__arrivals_is_steady(server->arrivals) ? wg__arrivals_rate(server->arrivals)
+                                                 : came / out->time_s,
+        0);
+}
+
+void wg__server_figures(struct wg_workload_sample *out, struct wg_workload_server *server,
+                        const struct wg_kserve_statistics *counts,
                         const struct wg_workload_plan *plan)
 {
+    const bool counts_first = server->opts.statistics == WG_SERVER_STATISTICS_TRITON;
+    struct wg_load_result *result = server->opts.is_foreign_load ? NULL : &server->result;
     out->figure_count = 0;
+    add_busy(out, server, counts);
+    add_offered(out, server);
     if (result != NULL && !counts_first) {
         add_named(out, result, plan->cut_name);
         for (size_t i = 0; plan->precise != NULL && plan->precise[i] != NULL; i++)

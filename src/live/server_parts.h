@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The inside of a served model as a workload: shared by workload_server.c (opening, windows),
- * server_setting.c (how it is brought to a configuration) and server_figures.c.
+ * server_setting.c (how it is brought to a configuration), server_window.c and server_figures.c.
  *
  *     command --start--> ready --load with config--> metadata --> bodies --> warm up, measure
  *        ^ command changed, died     ^ config changed, server was started anew
@@ -65,6 +65,7 @@ struct wg_workload_server {
     bool is_made;
     struct wg_kserve_metadata metadata;
     size_t max_batch; /* of the model; 0: it does not batch, or does not say */
+    size_t instances; /* of the model, that work side by side; 0: it does not say */
     bool has_statistics;
     struct wg_kserve_statistics seen; /* at the last look */
     bool has_switched;                /* it was loaded or started by the present set */
@@ -95,10 +96,14 @@ enum wg_code wg__server_look(struct wg_workload_server *server, struct wg_error 
 enum wg_code wg__server_outcome(enum wg_code code, const struct wg_error *err,
                                 enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE]);
 
-/* The figures of a window: of our own load (NULL: there was none), and of the counts in between.
- * `lower`: they are lower bounds. */
-void wg__server_figures(struct wg_workload_sample *out, struct wg_load_result *result,
-                        const struct wg_kserve_statistics *counts, bool counts_first,
+/* The op `measure` (server_window.c). */
+enum wg_code wg__server_measure(struct wg_workload *workload, const struct wg_workload_plan *plan,
+                                struct wg_workload_sample *out, struct wg_error *err);
+
+/* The figures of a window whose time is in `out`: of our own load (`result`, unless the load is
+ * somebody else's), and of the counts in between (NULL: there are none). */
+void wg__server_figures(struct wg_workload_sample *out, struct wg_workload_server *server,
+                        const struct wg_kserve_statistics *counts,
                         const struct wg_workload_plan *plan);
 
 #endif

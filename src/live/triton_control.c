@@ -237,17 +237,21 @@ enum wg_code wg__triton_metadata(struct wg_triton_control *control, struct wg_ks
                             : wg__kserve_read_metadata(out, body->data, body->length, err);
 }
 
-enum wg_code wg__triton_max_batch(struct wg_triton_control *control, size_t *out,
-                                  struct wg_error *err)
+enum wg_code wg__triton_shape(struct wg_triton_control *control, size_t *batch_out,
+                              size_t *instances_out, struct wg_error *err)
 {
     const struct wg_buffer *body = &control->reply.body;
-    const enum wg_code code = control->is_grpc
-                                  ? call_model(control, "ModelConfig", err)
-                                  : get_model(control, "/config", "the model's configuration", err);
+    enum wg_code code = control->is_grpc
+                            ? call_model(control, "ModelConfig", err)
+                            : get_model(control, "/config", "the model's configuration", err);
+    *instances_out = 0;
     if (code != WG_OK)
         return code;
-    return control->is_grpc ? wg__kserve_unpack_max_batch(out, body->data, body->length, err)
-                            : wg__kserve_read_max_batch(out, body->data, body->length, err);
+    if (control->is_grpc)
+        return wg__kserve_unpack_max_batch(batch_out, body->data, body->length, err);
+    code = wg__kserve_read_max_batch(batch_out, body->data, body->length, err);
+    return code == WG_OK ? wg__kserve_read_instances(instances_out, body->data, body->length, err)
+                         : code;
 }
 
 enum wg_code wg__triton_statistics(struct wg_triton_control *control,

@@ -46,8 +46,9 @@ enum wg_code wg__triton_model_ready(struct wg_triton_control *control, struct wg
 
 enum wg_code wg__triton_metadata(struct wg_triton_control *control, struct wg_kserve_metadata *out,
                                  struct wg_error *err);
-enum wg_code wg__triton_max_batch(struct wg_triton_control *control, size_t *out,
-                                  struct wg_error *err);
+/* `*instances_out` that work side by side; 0: not told (gRPC). */
+enum wg_code wg__triton_shape(struct wg_triton_control *control, size_t *batch_out,
+                              size_t *instances_out, struct wg_error *err);
 enum wg_code wg__triton_statistics(struct wg_triton_control *control,
                                    struct wg_kserve_statistics *out, struct wg_error *err);
 

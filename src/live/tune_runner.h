@@ -63,6 +63,7 @@ struct wg_tune_request {
     double precision;                  /* relative standard error that ends a trial */
     double min_window_s, max_window_s; /* one window; all of a trial together at most max */
     unsigned min_windows, max_windows; /* of a trial */
+    bool is_server;                    /* under our own load, or its own counts are read */
     bool tells_errors;                 /* the workload knows its own precision: one window may do */
     double hung_s;
     double settle_s; /* after a setting of a device */

@@ -375,6 +375,7 @@ static enum wg_code measure_all(struct wg_tune_run *run, const struct wg_tune_le
     bool is_over = false;
     wg__tune_power_begin(&run->power);
     do {
+        run->window_number = windows->count;
         enum wg_code code = wg__tune_measure(run, levels, false, err);
         if (code == WG_OK)
             code = judge_window(run, levels, out, &is_over, has_ended, err);
@@ -428,6 +429,7 @@ enum wg_code wg__tune_try(struct wg_tune_run *run, size_t configuration, struct 
     struct wg_tune_levels levels;
     wg__tune_levels_of(run->request->knobs->space, configuration, &levels);
     *has_ended_out = false;
+    run->window_number = 0;
     out->told = (struct wg_trial){.configuration = configuration, .objective = NAN};
     for (size_t i = 0; i < WG_TUNING_LIMITS_MAX; i++)
         out->told.figures[i] = NAN;

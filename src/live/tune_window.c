@@ -168,7 +168,8 @@ static void plan_cut(const struct wg_tune_run *run, struct wg_workload_plan *pla
 void wg__tune_plan(struct wg_tune_run *run, struct wg_workload_plan *plan)
 {
     const struct wg_tune_request *request = run->request;
-    *plan = (struct wg_workload_plan){.min_s = request->min_window_s,
+    *plan = (struct wg_workload_plan){.number = run->window_number,
+                                      .min_s = request->min_window_s,
                                       .max_s = request->max_window_s,
                                       .relative_error = request->precision,
                                       .precise = run->precise,
@@ -195,6 +196,33 @@ static double figure(const struct wg_workload_sample *sample, const char *name)
 {
     const struct wg_workload_figure *found = wg__workload_figure_find(sample, name);
     return found != NULL ? found->value : (double)NAN;
+}
+
+/* A wrong joule is worse than none: of a server that is not always at work it must be known how
+ * long it is. */
+static enum wg_code check_busy(const struct wg_tune_run *run, struct wg_error *err)
+{
+    if (!run->request->is_server || run->request->energy.kind != WG_TUNE_ENERGY_MODEL ||
+        isfinite(figure(&run->window.sample, "busy_s")))
+        return WG_OK;
+    return wg__fail(err, WG_EUNSUPPORTED,
+                    "a stated model of energy needs to know how long the server works, and this "
+                    "one does not tell: a server with Triton's statistics does (by gRPC: with "
+                    "--control-url), meters do without (--energy gpu, cpu), and without "
+                    "--arrivals it works all the time");
+}
+
+/* What a window's joules are shared by. At a light load they are little but idle power by rate, so
+ * where all that was offered was answered, the rate counts, not how many happened to fall into this
+ * window. */
+static double sharers(const struct wg_workload_sample *sample)
+{
+    static const double answered_share = 0.95, at_the_ends = 2;
+    const double offered = figure(sample, "offered_per_s") * sample->time_s;
+    const bool has_served =
+        figure(sample, "unanswered") == 0 && figure(sample, "errors") == 0 &&
+        sample->requests + at_the_ends >= answered_share * figure(sample, "samples");
+    return isfinite(offered) && offered > 0 && has_served ? offered : sample->requests;
 }
 
 /* Joules of the window and their relative standard error. */
@@ -241,7 +269,7 @@ static bool put_own(struct wg_tune_run *run)
     if (rate == NULL)
         fits = fits && put(sample, "requests_per_s", sample->requests / sample->time_s, 0);
     if (isfinite(energy_j))
-        fits = fits && put(sample, "energy_per_request_j", energy_j / sample->requests,
+        fits = fits && put(sample, "energy_per_request_j", energy_j / sharers(sample),
                            rate_error > 0 ? hypot(rate_error, energy_error) : 0);
     return fits;
 }
@@ -408,6 +436,9 @@ enum wg_code wg__tune_measure(struct wg_tune_run *run, const struct wg_tune_leve
     if (window->sample.outcome != WG_WORKLOAD_OK)
         return WG_OK;
     find_time(run, begin_s);
+    const enum wg_code known = check_busy(run, err);
+    if (known != WG_OK)
+        return known;
     if (!put_own(run))
         return wg__fail(err, WG_EDATA, "the workload tells more figures than fit: %d at most",
                         WG_WORKLOAD_FIGURES_MAX);

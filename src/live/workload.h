@@ -49,6 +49,8 @@ enum wg_workload_outcome {
 };
 
 struct wg_workload_plan {
+    uint64_t number;            /* of the window within its trial, from 0: window k of every
+                                   configuration meets the same load */
     double min_s, max_s;        /* of the window */
     double relative_error;      /* ends when the figures named in `precise` reach it; 0: at max_s */
     const char *const *precise; /* names of the figures that must be precise; NULL-ended */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A served model as a workload: opening it, warming it up, its windows.
+ * A served model as a workload: opening it, warming it up. Its windows: server_window.c.
  *
  * Owns: see the header.    Threads: one at a time.
  */
@@ -25,8 +25,7 @@ enum {
     MAX_TOKENS = 64,
     ANSWER_MAX = 256 << 20,
     MODELS_MAX = 1 << 20,
-    BURST_MAX = 256,
-    LOOK_MS = 50
+    BURST_MAX = 256
 };
 static const double TIMEOUT_S = 30, WARM_UP_S = 1, READY_S = 120, ANSWER_S = 10;
 
@@ -119,9 +118,9 @@ static enum wg_code learn_model(struct wg_workload_server *server, struct wg_err
     enum wg_code code = wg__triton_metadata(server->control, &server->metadata, err);
     if (code != WG_OK)
         return code;
-    code = wg__triton_max_batch(server->control, &server->max_batch, &own);
+    code = wg__triton_shape(server->control, &server->max_batch, &server->instances, &own);
     if (code == WG_EUNSUPPORTED || code == WG_ENOENT) {
-        server->max_batch = 0;
+        server->max_batch = server->instances = 0;
         code = WG_OK;
     }
     if (code == WG_OK) {
@@ -262,115 +261,6 @@ static enum wg_code warm_up(struct wg_workload *workload, const struct wg_worklo
     return code;
 }
 
-/* -- Windows ---------------------------------------------------------------------------------- */
-
-static bool should_stop(const struct wg_workload_plan *plan)
-{
-    return plan->should_stop != NULL && plan->should_stop(plan->context);
-}
-
-static double since_s(uint64_t begin_ns)
-{
-    return (double)(wg__clock_ns() - begin_ns) * 1e-9;
-}
-
-static void mark(const struct wg_workload_plan *plan, bool begins)
-{
-    if (plan->mark != NULL)
-        plan->mark(begins, plan->context);
-}
-
-/* Waits while others send, until the counts are precise or time is over. */
-static enum wg_code watch(struct wg_workload_server *server, const struct wg_workload_plan *plan,
-                          struct wg_workload_sample *out, struct wg_error *err)
-{
-    const struct wg_kserve_statistics before = server->seen;
-    struct wg_kserve_statistics counts = {.inferences = 0};
-    uint64_t last = 0;
-    const uint64_t begin_ns = wg__clock_ns();
-    uint64_t moved_ns = begin_ns;
-    enum wg_code code = WG_OK;
-    mark(plan, true);
-    while (code == WG_OK && out->outcome == WG_WORKLOAD_OK) {
-        (void)poll(NULL, 0, LOOK_MS);
-        out->time_s = since_s(begin_ns);
-        code = wg__triton_statistics(server->control, &server->seen, err);
-        if (code != WG_OK)
-            break;
-        wg__kserve_statistics_since(&counts, &before, &server->seen);
-        if (counts.inferences != last)
-            moved_ns = wg__clock_ns();
-        last = counts.inferences;
-        const double relative =
-            counts.executions > 0 ? 1 / sqrt((double)counts.executions) : (double)INFINITY;
-        if (should_stop(plan))
-            out->outcome = WG_WORKLOAD_INTERRUPTED;
-        else if (plan->hung_s > 0 && since_s(moved_ns) > plan->hung_s)
-            out->outcome = WG_WORKLOAD_HUNG;
-        else if (out->time_s >= plan->max_s ||
-                 (out->time_s >= plan->min_s && relative <= plan->relative_error))
-            break;
-    }
-    mark(plan, false);
-    out->requests = (double)counts.success.count;
-    if (out->outcome == WG_WORKLOAD_HUNG)
-        (void)snprintf(out->why, sizeof out->why, "no inference was counted for %.3g s",
-                       plan->hung_s);
-    if (code == WG_OK)
-        wg__server_figures(out, NULL, &counts, true, plan);
-    return code;
-}
-
-/* Our own load, and the counts of what it did. */
-static enum wg_code drive(struct wg_workload_server *server, const struct wg_workload_plan *plan,
-                          struct wg_workload_sample *out, struct wg_error *err)
-{
-    struct wg_load_result *result = &server->result;
-    const struct wg_kserve_statistics before = server->seen;
-    enum wg_code code = wg__load_generator_run(server->generator, plan, result, err);
-    if (code != WG_OK)
-        return code;
-    out->outcome = result->outcome;
-    out->time_s = result->time_s;
-    out->requests = (double)result->answered;
-    (void)snprintf(out->why, sizeof out->why, "%s", result->why);
-    struct wg_kserve_statistics counts;
-    bool has_counts = server->has_statistics &&
-                      (out->outcome == WG_WORKLOAD_OK || out->outcome == WG_WORKLOAD_CUT);
-    if (has_counts) {
-        struct wg_error ignored; /* the latencies stand without the counts */
-        has_counts = wg__triton_statistics(server->control, &server->seen, &ignored) == WG_OK;
-    }
-    if (has_counts)
-        wg__kserve_statistics_since(&counts, &before, &server->seen);
-    wg__server_figures(out, result, has_counts ? &counts : NULL,
-                       server->opts.statistics == WG_SERVER_STATISTICS_TRITON, plan);
-    return WG_OK;
-}
-
-static enum wg_code measure(struct wg_workload *workload, const struct wg_workload_plan *plan,
-                            struct wg_workload_sample *out, struct wg_error *err)
-{
-    struct wg_workload_server *server = wg__server_of(workload);
-    struct wg_error own = {.code = WG_OK};
-    *out = (struct wg_workload_sample){.outcome = WG_WORKLOAD_OK, .requests = 0};
-    enum wg_code code = wg__server_make(server, &own);
-    if (code == WG_OK)
-        code = wg__server_look(server, &own);
-    if (code == WG_OK)
-        code = server->opts.is_foreign_load ? watch(server, plan, out, &own)
-                                            : drive(server, plan, out, &own);
-    const enum wg_workload_outcome outcome = out->outcome;
-    if (code == WG_OK)
-        return WG_OK;
-    code = wg__server_outcome(code, &own, &out->outcome, out->why);
-    if (code == WG_OK && out->outcome == WG_WORKLOAD_OK)
-        out->outcome = outcome;
-    if (code != WG_OK && err != NULL)
-        *err = own;
-    return code;
-}
-
 /* -- Opening ---------------------------------------------------------------------------------- */
 
 static void close_server(struct wg_workload *workload)
@@ -397,7 +287,7 @@ static void close_server(struct wg_workload *workload)
 static const struct wg_workload_ops server_ops = {
     .set = wg__server_set,
     .warm_up = warm_up,
-    .measure = measure,
+    .measure = wg__server_measure,
     .recover = wg__server_recover,
     .close = close_server,
 };

@@ -205,6 +205,25 @@ enum wg_code wg__kserve_read_max_batch(size_t *out, const char *text, size_t len
     return WG_OK;
 }
 
+enum wg_code wg__kserve_read_instances(size_t *out, const char *text, size_t length,
+                                       struct wg_error *err)
+{
+    json_t *root = load(text, length, "the model's configuration", err);
+    if (root == NULL)
+        return WG_EDATA;
+    const json_t *groups = json_object_get(root, "instance_group");
+    size_t sum = 0;
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+        const size_t devices = json_array_size(json_object_get(group, "gpus"));
+        const uint64_t count = count_of(group, "count");
+        sum += (size_t)(count < 1024 ? count : 1024) * (devices > 0 ? devices : 1);
+    }
+    json_decref(root);
+    *out = sum > 0 ? sum : 1;
+    return WG_OK;
+}
+
 /* -- Judging answers -------------------------------------------------------------------------- */
 
 static const char *check_outputs(const json_t *root, bool is_binary, size_t rest)

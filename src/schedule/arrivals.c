@@ -257,6 +257,21 @@ void wg__arrivals_close(struct wg_arrivals *arrivals)
     wg__free(arrivals);
 }
 
+void wg__arrivals_restart(struct wg_arrivals *arrivals, const struct wg_rng *rng)
+{
+    arrivals->rng = *rng;
+    arrivals->now_s = arrivals->begin_s = arrivals->position_s = 0.0;
+    arrivals->index = arrivals->passes = 0;
+    arrivals->next = 0;
+    arrivals->left =
+        arrivals->kind == TRACE && arrivals->trace.is_counts ? arrivals->trace.counts[0] : 0;
+}
+
+bool wg__arrivals_is_steady(const struct wg_arrivals *arrivals)
+{
+    return arrivals->kind != TRACE;
+}
+
 /* -- The stream ---------------------------------------------------------------------------- */
 
 double wg__arrivals_rate(const struct wg_arrivals *arrivals)

@@ -22,6 +22,7 @@
 #ifndef WG_SCHEDULE_ARRIVALS_H
 #define WG_SCHEDULE_ARRIVALS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -34,6 +35,12 @@ struct wg_arrivals;
 enum wg_code wg__arrivals_open(struct wg_arrivals **out, const char *text, const struct wg_rng *rng,
                                struct wg_error *err);
 void wg__arrivals_close(struct wg_arrivals *arrivals);
+
+/* From the beginning again, as if it had been opened with `rng`; the file is not read again. */
+void wg__arrivals_restart(struct wg_arrivals *arrivals, const struct wg_rng *rng);
+
+/* Whether the rate is the same all the time: no trace. */
+bool wg__arrivals_is_steady(const struct wg_arrivals *arrivals);
 
 /* Mean rate in requests a second. */
 double wg__arrivals_rate(const struct wg_arrivals *arrivals);

@@ -194,6 +194,8 @@ class Http:
             return self.reply(writer, 404, {"error": "Request for unknown model: not found"})
         if not model.is_loaded:
             return self.reply(writer, 400, {"error": "Request for unknown model: 'm' is not found"})
+        if path.endswith("/stats") and self.model.options.no_statistics:
+            return self.reply(writer, 404, {"error": "no such path"})
         found = {"/v2/models/m": METADATA, "/v2/models/m/ready": b"", "/v2/models/m/config": model.config,
                  "/v2/models/m/stats": model.statistics()}.get(path)
         return self.reply(writer, 404 if found is None else 200, found or b"")
@@ -408,6 +410,7 @@ async def main():
     parser.add_argument("--batch-row-ms", type=float, default=0)
     parser.add_argument("--memory-rows", type=int, default=64)
     parser.add_argument("--unloaded", action="store_true")
+    parser.add_argument("--no-statistics", action="store_true")
     options = parser.parse_args()
     model = Model(options)
     grpc_port = None

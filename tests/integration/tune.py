@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import urllib.request
 
 import vgpu_case
 from vgpu_case import DEADLINE_S, ROOT, tool, wait_for
@@ -198,12 +199,22 @@ class Serving(Case):
 
     def setUp(self):
         super().setUp()
-        self.server = subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "tests/integration/fake_server.py"),
-                                        "--batch-base-ms", "5", "--memory-rows", "16"], stdout=subprocess.PIPE, text=True)
-        self.stack.callback(self.server.stdout.close)
-        self.stack.callback(self.server.wait)
-        self.stack.callback(self.server.kill)
-        self.url = f"http://127.0.0.1:{json.loads(self.server.stdout.readline())['http']}"
+        self.url = self.serve()
+
+    def serve(self, *arguments):
+        server = subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "tests/integration/fake_server.py"),
+                                   "--batch-base-ms", "5", "--memory-rows", "16", *arguments], stdout=subprocess.PIPE, text=True)
+        self.stack.callback(server.stdout.close)
+        self.stack.callback(server.wait)
+        self.stack.callback(server.kill)
+        return f"http://127.0.0.1:{json.loads(server.stdout.readline())['http']}"
+
+    def ask(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return json.loads(answer.read())
+
+    MODEL = ("--model", "m", "--shape", "x:1x3", "--energy", "model:busy=60,idle=20", "--warm-up", "100ms")
+    ONE_SECOND = ("--min-window", "1s", "--max-window", "1s", "--min-windows", "1", "--max-windows", "1")
 
     def test_finds_the_batch_that_serves_the_load(self):
         # 5 ms a batch of any size: 400 requests a second are more than batches of one can serve.
@@ -219,6 +230,31 @@ class Serving(Case):
         self.assertIn("stated model", found["energy"]["text"])
         served = [trial for trial in found["trials"] if trial["outcome"] == "measured"][0]["figures"]
         self.assertAlmostEqual(served["requests_per_s"], 400, delta=80)
+
+    def test_idle_time_costs_idle_power_and_the_load_is_the_same_for_all(self):
+        found = self.result("--server", self.url, *self.MODEL, *self.ONE_SECOND, "--knob", "batch=1,2:batch", "--arrivals",
+                            "poisson:20", "--max-trials", "2")
+        for trial in found["trials"]:
+            figures = trial["figures"]
+            # 20 requests of 5 ms: a tenth of the second, and what a busy machine adds.
+            self.assertTrue(0.03 < figures["busy_s"] < 0.5, figures)
+            self.assertAlmostEqual(figures["energy_j"], 60 * figures["busy_s"] + 20 * (figures["time_s"] - figures["busy_s"]),
+                                   delta=0.01)
+            self.assertAlmostEqual(figures["energy_per_request_j"], figures["energy_j"] / (20 * figures["time_s"]), delta=1e-3)
+            # Joules, answers and executions are of the same stretch: one at either end may be half in it.
+            self.assertAlmostEqual(figures["executions"] * figures["batch_mean"], figures["requests"], delta=2)
+        came = [trial["figures"]["samples"] for trial in found["trials"]]
+        self.assertLessEqual(abs(came[0] - came[1]), 2, came)
+
+    def test_a_stated_model_needs_to_know_how_long_the_server_works(self):
+        url = self.serve("--no-statistics")
+        words = ("--server", url, *self.MODEL, *self.ONE_SECOND, "--knob", "batch=1,2:batch", "--max-trials", "2")
+        done = self.tune(*words, "--arrivals", "poisson:20")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("how long the server works", done.stderr)
+        # In a closed loop it never rests.
+        figures = self.result(*words)["trials"][0]["figures"]
+        self.assertAlmostEqual(figures["busy_s"], figures["time_s"], delta=0.01)
 
     def test_a_server_that_is_not_there_is_told(self):
         done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy", "command")

@@ -45,6 +45,36 @@ static void expect_next(struct wg_arrivals *arrivals, const double *expected_s, 
     expect_next(arrivals, (const double[]){__VA_ARGS__},                                           \
                 sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
+static void restarted_arrivals_come_as_those_that_were_opened_so(void **state)
+{
+    (void)state;
+    struct wg_arrivals *streams[] = {
+        open_stream("uniform:10", 3),
+        open_stream("poisson:10", 3),
+        open_trace("count\n3\n0\n5\n", ""),
+        open_trace("arrival_s\n0\n1\n1.5\n", ",rate=7"),
+    };
+    struct wg_arrivals *fresh[] = {
+        open_stream("uniform:10", 9),
+        open_stream("poisson:10", 9),
+        open_trace("count\n3\n0\n5\n", ""),
+        open_trace("arrival_s\n0\n1\n1.5\n", ",rate=7"),
+    };
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        const bool is_trace = i >= 2;
+        struct wg_rng rng;
+        assert_int_equal(wg__arrivals_is_steady(streams[i]), !is_trace);
+        for (unsigned n = 0; n < 50; n++)
+            (void)wg__arrivals_next(streams[i]);
+        wg__rng_init(&rng, is_trace ? 5 : 9);
+        wg__arrivals_restart(streams[i], &rng);
+        for (unsigned n = 0; n < 50; n++)
+            check_close(wg__arrivals_next(streams[i]), wg__arrivals_next(fresh[i]), 0.0);
+        wg__arrivals_close(streams[i]);
+        wg__arrivals_close(fresh[i]);
+    }
+}
+
 static void uniform_arrivals_are_even_for_ever(void **state)
 {
     (void)state;
@@ -258,6 +288,7 @@ static void survives_every_failing_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(restarted_arrivals_come_as_those_that_were_opened_so),
         cmocka_unit_test(uniform_arrivals_are_even_for_ever),
         cmocka_unit_test(poisson_arrivals_have_exponential_gaps),
         cmocka_unit_test(the_same_seed_gives_the_same_moments),
