@@ -320,11 +320,20 @@ static enum wg_code believe(struct state *state, const struct wg_tuning_view *vi
                                       state->channel_count, err);
 }
 
+/* What a configuration is worth: its cost, and the price of a broken limit as often as it is
+ * expected. Of two that cost nearly the same, the one that lies further inside is returned. */
+static double worth(const struct state *state, const struct wg_tuning_goal *goal,
+                    const struct picture *picture, size_t x)
+{
+    const double broken = -expm1(log_feasible(state, goal, picture, x));
+    return (double)picture->mean[0][x] + wg__tuner_constants.risk_price * broken;
+}
+
 /* The incumbent, what would be returned, and the runner-up. */
 static void find_incumbent(const struct state *state, const struct wg_tuning_view *view,
                            struct picture *out)
 {
-    const float *cost = out->mean[0];
+    double least_worth = (double)INFINITY, next_worth = (double)INFINITY;
     double best_margin = -(double)INFINITY;
     out->incumbent = out->returned = out->runner_up = SIZE_MAX;
     for (size_t x = 0; x < out->count; x++) {
@@ -333,11 +342,15 @@ static void find_incumbent(const struct state *state, const struct wg_tuning_vie
             continue;
         const double least = least_margin(state, view->goal, out, x);
         if (least >= certainty_of(view, configuration)) {
-            if (out->incumbent == SIZE_MAX || cost[x] < cost[out->incumbent]) {
+            const double here = worth(state, view->goal, out, x);
+            if (here < least_worth) {
                 out->runner_up = out->incumbent;
+                next_worth = least_worth;
                 out->incumbent = x;
-            } else if (out->runner_up == SIZE_MAX || cost[x] < cost[out->runner_up]) {
+                least_worth = here;
+            } else if (here < next_worth) {
                 out->runner_up = x;
+                next_worth = here;
             }
         }
         if (least > best_margin) {
@@ -501,8 +514,10 @@ static double stop_share(const struct state *state, const struct wg_tuning_view 
 {
     if (view->stop_share > 0)
         return view->stop_share;
-    return state->axes.moving >= 3 || state->axes.is_training ? wg__tuner_constants.stop_share_wide
-                                                              : wg__tuner_constants.stop_share;
+    if (state->axes.moving >= 3 || state->axes.is_training)
+        return wg__tuner_constants.stop_share_wide;
+    return state->axes.moving == 1 ? wg__tuner_constants.stop_share_narrow
+                                   : wg__tuner_constants.stop_share;
 }
 
 static enum wg_code decide(void *opaque, const struct wg_tuning_view *view,

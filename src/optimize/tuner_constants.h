@@ -41,10 +41,12 @@
     /* The choice (policy_tune_wattgov.c). */                                                      \
     X(certainty, 1.1, "kappa: a limit is met when it is met so many sd away")                      \
     X(certainty_again, 0.1, "and by this more for each trial after the first")                     \
+    X(risk_price, 0.6, "what breaking a limit costs, in costs of the configuration")               \
     X(early_weight, 0.3, "of feasibility in the first trials, one a knob, if there are")           \
     X(early_knobs, 3, "so many knobs at least")                                                    \
     X(again_most, 6, "trials of one configuration, validation apart")                              \
     X(stop_share, 0.003, "tau: stop below this expected relative saving,")                         \
+    X(stop_share_narrow, 0.002, "this with one knob, where a look costs few trials,")              \
     X(stop_share_wide, 0.0015, "and this with three knobs or more, or a training batch")           \
     X(stop_least, 3, "trials before it may stop")
 
