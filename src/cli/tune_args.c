@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -154,8 +155,17 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
     wg__buffer_fini(&text);
     if (setup->workload_text == NULL || (args->command.count > 0 && setup->server_command == NULL))
         return wg__fail(err, WG_ENOMEM, "out of memory");
+    if (setup->state[0] != '\0' && args->command.count == 0) {
+        (void)snprintf(setup->original, sizeof setup->original, "%s.server", setup->state);
+        if (!args->dry_run && access(setup->original, F_OK) == 0)
+            (void)fprintf(stderr,
+                          "wattgov tune: an earlier run was killed: the configuration that the "
+                          "model had before comes back at the end of this one (%s)\n",
+                          setup->original);
+    }
     const enum wg_code code = wg__tune_server_opts(
         &setup->server, &args->server, setup->server_command, args->arrivals, args->seed, err);
+    setup->server.opts.original_file = setup->original[0] != '\0' ? setup->original : NULL;
     return code == WG_OK && !args->dry_run
                ? wg__workload_server_open(&setup->workload, &setup->server.opts, err)
                : code;
@@ -252,6 +262,7 @@ static void fill_request(struct wg_tune_setup *setup, struct wg_signals *signals
         .warms_up = !args->no_warm_up,
         .arrivals = is_simulated ? args->arrivals : NULL,
         .is_server = is_server,
+        .leaves_returned = is_server && strcmp(args->server.leave, "returned") == 0,
         .tells_errors = is_server,
         .load_requests = args->load_requests,
         .idle_s = args->idle_power_w > 0 ? 0 : args->idle_s,

@@ -234,6 +234,8 @@ static void write_end(const struct wg_tune_report *report, struct wg_json *json)
     wg__json_member_double(json, "expected_saving", result->best.expected_saving);
     wg__json_member_double(json, "time_s", result->time_s);
     wg__json_member_uint(json, "not_restored", result->not_restored);
+    if (result->workload_end[0] != '\0')
+        wg__json_member_string(json, "workload_end", result->workload_end);
 }
 
 static void write_saving(const struct wg_tune_report *report, struct wg_json *json)

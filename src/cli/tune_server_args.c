@@ -15,6 +15,7 @@ const char *const wg__tune_protocols[] = {
         NULL};
 const char *const wg__tune_data[] = {"random", "zeros", NULL};
 const char *const wg__tune_batch_by[] = {"server", "client", NULL};
+const char *const wg__tune_leave[] = {"original", "returned", NULL};
 const char *const wg__tune_statistics[] = {"client", "triton", NULL};
 
 /* "NAME=PATH", "NAME=PATH*1e6" */

@@ -15,7 +15,7 @@ enum { WG_TUNE_PATHS_MAX = 16, WG_TUNE_PATH_SIZE = 256 };
 struct wg_tune_server_args {
     const char *url; /* NULL: there is no server */
     const char *protocol, *control_url, *model, *model_version, *data, *prompt, *batch_by;
-    const char *model_config, *statistics, *ready_path, *log;
+    const char *model_config, *statistics, *ready_path, *log, *leave;
     struct wg_option_list shapes, bodies, paths;
     bool as_json, chat, stream, foreign_load;
     unsigned max_tokens, concurrency, max_outstanding;
@@ -26,6 +26,7 @@ struct wg_tune_server_args {
     {.protocol = "kserve_http",                                                                    \
      .data = "random",                                                                             \
      .batch_by = "server",                                                                         \
+     .leave = "original",                                                                          \
      .statistics = "client",                                                                       \
      .max_tokens = 64,                                                                             \
      .concurrency = 1,                                                                             \
@@ -129,6 +130,12 @@ struct wg_tune_server_args {
      .choices = wg__tune_statistics,                                                               \
      .help = "Figures as the client sees them, or by Triton's own counts; with those, --arrivals " \
              "is simulated."},                                                                     \
+    {.name = "leave",                                                                              \
+     WG_OPTION_STRING(type, field.leave),                                                          \
+     .value = "WHAT",                                                                              \
+     .choices = wg__tune_leave,                                                                    \
+     .help = "What a running server is left with: its original configuration, or the returned "    \
+             "one."},                                                                              \
     {.name = "foreign-load",                                                                       \
      WG_OPTION_FLAG(type, field.foreign_load),                                                     \
      .help = "Somebody else sends the requests; only Triton's counts are read."},                  \
@@ -149,7 +156,8 @@ struct wg_tune_server_args {
 /* clang-format on */
 
 extern const char *const wg__tune_protocols[],
-    *const wg__tune_data[], *const wg__tune_batch_by[], *const wg__tune_statistics[];
+    *const wg__tune_data[], *const wg__tune_batch_by[], *const wg__tune_leave[],
+                                                            *const wg__tune_statistics[];
 
 /* What the opened workload reads from; must outlive the opening. */
 struct wg_tune_server_opts {

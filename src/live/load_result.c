@@ -41,7 +41,7 @@ void wg__load_result_clear(struct wg_load_result *result)
     result->answered = result->errors = result->unanswered = result->peak = 0;
 }
 
-/* "p99.9_s" is 0.999, "mean_s" 0; NAN: neither. */
+/* "p999_s" and "p99.9_s" are 0.999, "mean_s" 0; NAN: none. */
 static double share_named(const char *name)
 {
     const size_t length = strlen(name);
@@ -49,6 +49,8 @@ static double share_named(const char *name)
     double percent = NAN;
     if (strcmp(name, "mean_s") == 0)
         return 0;
+    if (strcmp(name, "p999_s") == 0)
+        return 0.999;
     if (length < 4 || length - 3 >= sizeof digits || name[0] != 'p' ||
         strcmp(name + length - 2, "_s") != 0)
         return NAN;

@@ -42,7 +42,7 @@ static void add_latencies(struct wg_workload_sample *out, struct wg_load_window 
         const char *name;
         double share;
     } shares[] = {
-        {"p50_s", 0.5}, {"p90_s", 0.9}, {"p95_s", 0.95}, {"p99_s", 0.99}, {"p99.9_s", 0.999}};
+        {"p50_s", 0.5}, {"p90_s", 0.9}, {"p95_s", 0.95}, {"p99_s", 0.99}, {"p999_s", 0.999}};
     char name[WG_WORKLOAD_NAME_SIZE];
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         (void)snprintf(name, sizeof name, "%s%s", prefix, shares[i].name);

@@ -50,6 +50,8 @@ struct wg_workload_server {
     struct wg_buffer line;    /* the command that runs */
     bool is_line_known;       /* it does, as far as we know */
     char *base_config;        /* the configuration that the server had at first; NULL: not known */
+    char *original;           /* what it had before our first load; NULL: not known */
+    bool is_changed;          /* it has been loaded by us, and not given back */
     char *config;             /* the one that it has; NULL: not known, or its own */
     bool is_config_known;     /* it has it, as far as we know */
     struct wg_buffer setting; /* the last command line that was set; for recover */
@@ -82,6 +84,10 @@ enum wg_code wg__server_set(struct wg_workload *workload,
                             const struct wg_workload_setting *settings, size_t count,
                             enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE],
                             struct wg_error *err);
+
+/* The op `give_back`. */
+enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
+                                  struct wg_error *err);
 
 /* The op `recover`. */
 enum wg_code wg__server_recover(struct wg_workload *workload, struct wg_error *err);

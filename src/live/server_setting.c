@@ -11,10 +11,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "live/server_config.h"
+#include "live/server_original.h"
 #include "live/server_parts.h"
 #include "net/http_call.h"
 #include "net/kserve_json.h"
@@ -206,6 +208,46 @@ struct edits {
     size_t count;
 };
 
+/* What the server has is kept before it is changed, in a file too where one is named: whoever is
+ * killed in between leaves it for the next run. */
+static enum wg_code keep_original(struct wg_workload_server *server, struct wg_error *err)
+{
+    if (server->is_changed || server->has_process)
+        return WG_OK;
+    struct wg_error ignored;
+    if (server->original == NULL)
+        (void)wg__triton_config(server->control, &server->original, &ignored);
+    enum wg_code code = WG_OK;
+    if (server->opts.original_file != NULL)
+        code = wg__server_original_write(server->opts.original_file, server->opts.url,
+                                         server->model, server->original, err);
+    server->is_changed = code == WG_OK;
+    return code;
+}
+
+enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
+                                  struct wg_error *err)
+{
+    struct wg_workload_server *server = wg__server_of(workload);
+    note[0] = '\0';
+    if (!server->is_changed)
+        return WG_OK;
+    struct wg_error cause = {.code = WG_OK};
+    const enum wg_code code = load(server, server->original, &cause);
+    forget_config(server);
+    if (code != WG_OK)
+        return wg__fail(err, code, "%.60s at %.60s does not have its own configuration back: %.90s",
+                        server->model, server->opts.url, cause.text);
+    server->is_changed = false;
+    if (server->opts.original_file != NULL)
+        (void)unlink(server->opts.original_file);
+    (void)snprintf(note, WG_WORKLOAD_WHY_SIZE, "%.60s at %.60s has %s again", server->model,
+                   server->opts.url,
+                   server->original != NULL ? "the configuration that it had before"
+                                            : "the configuration of its repository");
+    return WG_OK;
+}
+
 /* Has the server take `config` (which is ours from then on); NULL: what it was set to last. */
 static enum wg_code apply(struct wg_workload_server *server, char *config, struct wg_error *err)
 {
@@ -215,7 +257,9 @@ static enum wg_code apply(struct wg_workload_server *server, char *config, struc
     }
     forget_config(server);
     server->has_switched = true;
-    const enum wg_code code = load(server, server->config, err);
+    enum wg_code code = keep_original(server, err);
+    if (code == WG_OK)
+        code = load(server, server->config, err);
     server->is_config_known = code == WG_OK;
     return code;
 }

@@ -111,6 +111,10 @@ enum wg_code wg__tune_set_devices(struct wg_tune_run *run, const struct wg_tune_
 enum wg_code wg__tune_set_workload(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                                    enum wg_workload_outcome *outcome,
                                    char why[WG_WORKLOAD_WHY_SIZE], struct wg_error *err);
+/* The same without warming up, for what is left behind. */
+enum wg_code wg__tune_leave_workload(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                                     enum wg_workload_outcome *outcome,
+                                     char why[WG_WORKLOAD_WHY_SIZE], struct wg_error *err);
 /* After a failure of the workload: brings it back, and forgets what was warm. */
 enum wg_code wg__tune_recover(struct wg_tune_run *run, struct wg_error *err);
 void wg__tune_levels_of(const struct wg_tuning_space *space, size_t configuration,

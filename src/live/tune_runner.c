@@ -262,6 +262,34 @@ static enum wg_code tune(struct wg_tune_run *run, struct wg_error *err)
     return code;
 }
 
+/* The workload as it was found, or as it is returned. */
+static void leave_workload(struct wg_tune_run *run)
+{
+    const struct wg_tune_request *request = run->request;
+    struct wg_tune_result *result = run->result;
+    struct wg_workload *workload = request->workload;
+    const size_t best = result->best.configuration;
+    char note[WG_WORKLOAD_WHY_SIZE] = "";
+    struct wg_error err = {.code = WG_OK};
+    enum wg_code code = WG_OK;
+    if (request->leaves_returned && best < request->knobs->space->count) {
+        struct wg_tune_levels levels;
+        enum wg_workload_outcome outcome = WG_WORKLOAD_OK;
+        wg__tune_levels_of(request->knobs->space, best, &levels);
+        code = wg__tune_leave_workload(run, &levels, &outcome, note, &err);
+        if (code == WG_OK && outcome == WG_WORKLOAD_OK)
+            (void)snprintf(note, sizeof note, "the workload is left with what is returned");
+        result->workload_not_restored = outcome != WG_WORKLOAD_OK;
+    } else if (workload->ops->give_back != NULL) {
+        code = workload->ops->give_back(workload, note, &err);
+    }
+    result->workload_not_restored |= code != WG_OK;
+    (void)snprintf(result->workload_end, sizeof result->workload_end, "%.*s",
+                   (int)sizeof result->workload_end - 1, code != WG_OK ? err.text : note);
+    if (result->workload_end[0] != '\0')
+        wg__tune_say(run, "%s", result->workload_end);
+}
+
 static enum wg_code finish(struct wg_tune_run *run, struct wg_error *err)
 {
     struct wg_tune_result *result = run->result;
@@ -271,7 +299,10 @@ static enum wg_code finish(struct wg_tune_run *run, struct wg_error *err)
     wg__device_hold_close(&run->hold);
     result->not_restored = run->hold.not_restored;
     wg_meter_close(run->meter);
-    return result->tuner != NULL ? wg__tuner_result(result->tuner, &result->best, err) : WG_OK;
+    const enum wg_code code =
+        result->tuner != NULL ? wg__tuner_result(result->tuner, &result->best, err) : WG_OK;
+    leave_workload(run);
+    return code;
 }
 
 enum wg_code wg__tune_run(const struct wg_tune_request *request, struct wg_tune_result *out,

@@ -64,7 +64,8 @@ struct wg_tune_request {
     double min_window_s, max_window_s; /* one window; all of a trial together at most max */
     unsigned min_windows, max_windows; /* of a trial */
     bool is_server;                    /* under our own load, or its own counts are read */
-    bool tells_errors;                 /* the workload knows its own precision: one window may do */
+    bool leaves_returned; /* at the end the workload is set to what is returned, not given back */
+    bool tells_errors;    /* the workload knows its own precision: one window may do */
     double hung_s;
     double settle_s; /* after a setting of a device */
     double cool_s;   /* at most, after a throttled window */
@@ -102,6 +103,9 @@ struct wg_tune_result {
     bool ended_by_time;
     bool was_foreign; /* somebody else wrote a knob: it ended there */
     size_t not_restored;
+    bool workload_not_restored;
+    char workload_end[WG_WORKLOAD_WHY_SIZE + 64]; /* what became of it; "": nothing to tell
+                                                            */
     size_t unsaved; /* checkpoints that could not be written */
     double time_s;
     double idle_w;                /* NAN: not measured */

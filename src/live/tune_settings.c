@@ -203,6 +203,16 @@ enum wg_code wg__tune_set_workload(struct wg_tune_run *run, const struct wg_tune
     return code;
 }
 
+enum wg_code wg__tune_leave_workload(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                                     enum wg_workload_outcome *outcome,
+                                     char why[WG_WORKLOAD_WHY_SIZE], struct wg_error *err)
+{
+    struct wg_workload_setting settings[WG_TUNING_KNOBS_MAX];
+    struct wg_workload *workload = run->request->workload;
+    const size_t count = settings_of(run->request->knobs, levels, settings);
+    return workload->ops->set(workload, settings, count, outcome, why, err);
+}
+
 enum wg_code wg__tune_recover(struct wg_tune_run *run, struct wg_error *err)
 {
     run->workload_is_set = false;

@@ -94,6 +94,10 @@ struct wg_workload_ops {
                             struct wg_workload_sample *out, struct wg_error *err);
     /* After CRASHED or HUNG: brings it back (restarts the server, kills the command). */
     enum wg_code (*recover)(struct wg_workload *workload, struct wg_error *err);
+    /* At the end: as it was found before the first set. `note` is a line about what was done, ""
+     * when nothing was. NULL: nothing of it outlives us. */
+    enum wg_code (*give_back)(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
+                              struct wg_error *err);
     void (*close)(struct wg_workload *workload); /* frees it too */
 };
 

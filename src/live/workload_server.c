@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/source.h"
+#include "live/server_original.h"
 #include "live/server_parts.h"
 #include "net/http_call.h"
 
@@ -279,6 +280,7 @@ static void close_server(struct wg_workload *workload)
     wg__buffer_fini(&server->line);
     wg__buffer_fini(&server->setting);
     wg__free(server->base_config);
+    wg__free(server->original);
     wg__free(server->config);
     wg__arena_fini(&server->arena);
     wg__free(server);
@@ -289,6 +291,7 @@ static const struct wg_workload_ops server_ops = {
     .warm_up = warm_up,
     .measure = wg__server_measure,
     .recover = wg__server_recover,
+    .give_back = wg__server_give_back,
     .close = close_server,
 };
 
@@ -345,9 +348,9 @@ static bool keep_options(struct wg_workload_server *server,
     server->opts = *given;
     struct wg_workload_server_opts *opts = &server->opts;
     const char **const texts[] = {
-        &opts->url,     &opts->control_url, &opts->model,       &opts->model_version,
-        &opts->prompt,  &opts->arrivals,    &opts->config_file, &opts->ready_path,
-        &opts->command, &opts->log_file,
+        &opts->url,     &opts->control_url, &opts->model,         &opts->model_version,
+        &opts->prompt,  &opts->arrivals,    &opts->config_file,   &opts->ready_path,
+        &opts->command, &opts->log_file,    &opts->original_file,
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (!keep(server, texts[i]))
@@ -425,6 +428,10 @@ static enum wg_code open_parts(struct wg_workload_server *server, struct wg_erro
 {
     const struct wg_workload_server_opts *opts = &server->opts;
     enum wg_code code = read_config(server, err);
+    if (code == WG_OK && opts->original_file != NULL && opts->model != NULL)
+        code = wg__server_original_read(&server->original, opts->original_file, opts->url,
+                                        opts->model, err);
+    server->is_changed = server->original != NULL;
     if (code == WG_OK && opts->arrivals != NULL) {
         struct wg_rng rng;
         wg__rng_init(&rng, opts->seed);

@@ -214,6 +214,8 @@ class Serving(Case):
             return json.loads(answer.read())
 
     MODEL = ("--model", "m", "--shape", "x:1x3", "--energy", "model:busy=60,idle=20", "--warm-up", "100ms")
+    BRIEFLY = ("--min-window", "100ms", "--max-window", "100ms", "--min-windows", "1", "--max-windows", "1", "--precision",
+               "0.2")
     ONE_SECOND = ("--min-window", "1s", "--max-window", "1s", "--min-windows", "1", "--max-windows", "1")
 
     def test_finds_the_batch_that_serves_the_load(self):
@@ -255,6 +257,44 @@ class Serving(Case):
         # In a closed loop it never rests.
         figures = self.result(*words)["trials"][0]["figures"]
         self.assertAlmostEqual(figures["busy_s"], figures["time_s"], delta=0.01)
+
+    def configuration(self):
+        return self.ask("/v2/models/m/config")
+
+    def test_the_model_has_its_own_configuration_at_the_end(self):
+        before = self.configuration()
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2")
+        found = self.result(*words)
+        self.assertEqual(self.configuration(), before)
+        self.assertIn("has the configuration that it had before again", found["workload_end"])
+        # A hopeless goal, an interruption.
+        self.assertEqual(self.tune(*words, "--objective", "nonsense_j").returncode, 1)
+        self.assertEqual(self.configuration(), before)
+        process = self.in_background(*words, "-o", self.path("r.yaml"))
+        wait_for(lambda: self.configuration() != before, "another configuration")
+        process.send_signal(signal.SIGINT)
+        self.assertIn("again", process.communicate()[1])
+        self.assertEqual(self.configuration(), before)
+
+    def test_it_can_be_left_with_what_is_returned(self):
+        found = self.result("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials",
+                            "2", "--leave", "returned")
+        self.assertEqual(self.configuration()["max_batch_size"], found["returned"]["settings"]["batch"])
+
+    def test_who_is_killed_leaves_it_to_the_next_run(self):
+        before = self.configuration()
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2", "-o",
+                 self.path("r.yaml"))
+        process = self.in_background(*words)
+        wait_for(lambda: self.configuration() != before, "another configuration")
+        process.kill()
+        process.communicate()
+        self.assertNotEqual(self.configuration(), before)
+        done = self.tune(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("an earlier run was killed", done.stderr)
+        self.assertEqual(self.configuration(), before)
+        self.assertFalse(os.path.exists(self.path("r.yaml.state.server")))
 
     def test_a_server_that_is_not_there_is_told(self):
         done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy", "command")

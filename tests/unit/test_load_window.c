@@ -164,7 +164,10 @@ static void figures_have_names(void **state)
     result.time_s = 4;
     assert_true(wg__load_figure(&result, "p99_s", &estimate));
     check_close(estimate.value, 990.01, 1e-12);
+    assert_true(wg__load_figure(&result, "p999_s", &estimate));
+    const double by_word = estimate.value;
     assert_true(wg__load_figure(&result, "p99.9_s", &estimate));
+    check_close(estimate.value, by_word, 0);
     check_close(estimate.value, 999.001, 1e-12);
     assert_true(wg__load_figure(&result, "ttft_p50_s", &estimate));
     check_close(estimate.value, 250.25, 1e-12);
