@@ -51,6 +51,7 @@ struct wg_workload_server {
     bool is_line_known;       /* it does, as far as we know */
     char *base_config;        /* the configuration that the server had at first; NULL: not known */
     char *original;           /* what it had before our first load; NULL: not known */
+    bool was_set;             /* at least once: the model and its places are there */
     bool is_changed;          /* it has been loaded by us, and not given back */
     char *config;             /* the one that it has; NULL: not known, or its own */
     bool is_config_known;     /* it has it, as far as we know */

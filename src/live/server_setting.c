@@ -8,6 +8,7 @@
  *
  * Owns: nothing of its own.    Threads: one at a time.
  */
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "live/server_config.h"
 #include "live/server_original.h"
 #include "live/server_parts.h"
@@ -317,11 +319,15 @@ static const char *path_of(const struct wg_workload_server *server, const char *
 static enum wg_code whole(const struct wg_workload_setting *setting, double most, uint64_t *out,
                           struct wg_error *err)
 {
-    if (!(setting->value >= 1 && setting->value <= most) ||
-        setting->value != (double)(uint64_t)setting->value)
-        return wg__fail(err, WG_EINVAL, "knob '%s' is %g: a whole number of 1..%.0f is expected",
-                        setting->name, setting->value, most);
-    *out = (uint64_t)setting->value;
+    double value = setting->value;
+    /* A category's value is its place in the list: what it says counts. */
+    if (setting->label != NULL && !wg__parse_double(setting->label, &value))
+        value = NAN;
+    if (!(value >= 1 && value <= most) || value != (double)(uint64_t)value)
+        return wg__fail(err, WG_EINVAL,
+                        "knob '%s' is %s%.6g: a whole number of 1..%.0f is expected", setting->name,
+                        setting->label != NULL ? "a category with the value " : "", value, most);
+    *out = (uint64_t)value;
     return WG_OK;
 }
 
@@ -396,6 +402,16 @@ enum wg_code wg__server_set(struct wg_workload *workload,
     server->switch_s = server->has_switched ? (double)(wg__clock_ns() - begin_ns) * 1e-9 : 0;
     if (code != WG_OK)
         forget_config(server);
+    server->was_set |= code == WG_OK;
+    /* What was never there is a wrong set-up, not a configuration that fails. */
+    if (code == WG_ENOENT && !server->was_set) {
+        const struct wg_error cause = own;
+        code = wg__fail(&own, WG_EINVAL,
+                        "%.200s: is the model's name right? A server that has no model "
+                        "configuration is set by the client (--batch-by client), or by a command "
+                        "behind -- that starts it",
+                        cause.text);
+    }
     code = wg__server_outcome(code, &own, outcome, why);
     if (*outcome == WG_WORKLOAD_CRASHED && server->has_process &&
         wg__server_process_why(&server->process, own.text, sizeof own.text) &&

@@ -296,6 +296,16 @@ class Serving(Case):
         self.assertEqual(self.configuration(), before)
         self.assertFalse(os.path.exists(self.path("r.yaml.state.server")))
 
+    def test_a_wrong_set_up_is_no_data(self):
+        done = self.tune("--server", self.url, "--model", "nope", *self.MODEL[2:], *self.BRIEFLY, "--knob", "batch=1,2:batch")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("is the model's name right?", done.stderr)
+
+    def test_numbers_of_a_category_are_what_they_say(self):
+        found = self.result("--server", self.url, "--protocol", "openai", "--energy", "model:busy=60,idle=20", "--warm-up",
+                            "100ms", *self.BRIEFLY, "--knob", "max_tokens=2,4:category", "--max-trials", "2")
+        self.assertEqual([trial["outcome"] for trial in found["trials"]][0], "measured")
+
     def test_a_server_that_is_not_there_is_told(self):
         done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy", "command")
         self.assertEqual(done.returncode, 1)
