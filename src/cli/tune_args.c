@@ -83,14 +83,19 @@ static enum wg_code take_goal(struct wg_tune_setup *setup, struct wg_error *err)
     return wg__tune_goal_init(&setup->goal, args->objective, limits, count, err);
 }
 
-/* Whether the goal needs energy at all. */
-static bool needs_energy(const struct wg_tune_setup *setup)
+static bool names_energy(const struct wg_tune_setup *setup)
 {
     static const char *const names[] = {"energy_j", "power_w", "energy_per_request_j"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (wg__tune_goal_names(&setup->goal, names[i]))
             return true;
-    return setup->args->arrivals != NULL;
+    return false;
+}
+
+/* Whether anything needs energy at all. */
+static bool needs_energy(const struct wg_tune_setup *setup)
+{
+    return names_energy(setup) || setup->args->arrivals != NULL;
 }
 
 static enum wg_code take_energy(struct wg_tune_setup *setup, struct wg_error *err)
@@ -101,6 +106,12 @@ static enum wg_code take_energy(struct wg_tune_setup *setup, struct wg_error *er
         return wg__fail(err, code, "--energy: %s", cause.text);
     const bool is_auto = setup->energy.kind == WG_TUNE_ENERGY_AUTO;
     code = wg__tune_energy_resolve(&setup->energy, &setup->devices, err);
+    if (code == WG_OK && setup->args->server.url != NULL &&
+        setup->energy.kind == WG_TUNE_ENERGY_COMMAND && names_energy(setup))
+        return wg__fail(err, WG_EINVAL,
+                        "a server tells no joules, and no energy is measured%s: state it with "
+                        "--energy model:busy=WATTS,idle=WATTS, or name another --objective",
+                        is_auto ? " here" : "");
     if (code == WG_OK && is_auto && setup->energy.kind == WG_TUNE_ENERGY_COMMAND &&
         needs_energy(setup) && !setup->args->quiet)
         (void)fprintf(stderr, "wattgov tune: no energy can be measured here: the workload must "

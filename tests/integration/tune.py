@@ -307,9 +307,15 @@ class Serving(Case):
         self.assertEqual([trial["outcome"] for trial in found["trials"]][0], "measured")
 
     def test_a_server_that_is_not_there_is_told(self):
-        done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy", "command")
+        done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy",
+                         "model:busy=60,idle=20")
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1:9", done.stderr)
+
+    def test_joules_that_nobody_tells_are_missed_before_anything_runs(self):
+        done = self.tune("--server", self.url, *self.MODEL[:4], "--knob", "batch=1,2:batch", "--energy", "command", "--dry-run")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("a server tells no joules", done.stderr)
 
 
 class Failing(Case):
