@@ -85,7 +85,8 @@ static enum wg_code take_goal(struct wg_tune_setup *setup, struct wg_error *err)
 
 static bool names_energy(const struct wg_tune_setup *setup)
 {
-    static const char *const names[] = {"energy_j", "power_w", "energy_per_request_j"};
+    static const char *const names[] = {"energy_j", "power_w", "energy_per_request_j",
+                                        "energy_per_token_j"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (wg__tune_goal_names(&setup->goal, names[i]))
             return true;
@@ -149,6 +150,17 @@ static void quote_words(struct wg_buffer *out, char *const *words)
     }
 }
 
+static unsigned twice_largest_batch(const struct wg_tune_knobs *knobs)
+{
+    static const double most = 4096;
+    double largest = 1;
+    for (size_t k = 0; k < knobs->count; k++)
+        for (size_t i = 0;
+             knobs->knobs[k].role == WG_TUNING_BATCH && i < knobs->space->knobs[k].count; i++)
+            largest = fmax(largest, knobs->knobs[k].levels[i]);
+    return (unsigned)fmin(2 * largest, most);
+}
+
 /* A server that runs, or that the command behind -- starts. */
 static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *err)
 {
@@ -176,6 +188,9 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
     }
     const enum wg_code code = wg__tune_server_opts(
         &setup->server, &args->server, setup->server_command, args->arrivals, args->seed, err);
+    /* Its own counts tell the time of a batch only where batches are made. */
+    if (setup->server.opts.concurrency == 0 && strcmp(args->server.statistics, "triton") == 0)
+        setup->server.opts.concurrency = twice_largest_batch(&setup->knobs);
     setup->server.opts.original_file = setup->original[0] != '\0' ? setup->original : NULL;
     return code == WG_OK && !args->dry_run
                ? wg__workload_server_open(&setup->workload, &setup->server.opts, err)

@@ -29,7 +29,6 @@ struct wg_tune_server_args {
      .leave = "original",                                                                          \
      .statistics = "client",                                                                       \
      .max_tokens = 64,                                                                             \
-     .concurrency = 1,                                                                             \
      .max_outstanding = 1024,                                                                      \
      .request_timeout_s = 30,                                                                      \
      .warm_up_s = 1,                                                                               \
@@ -96,6 +95,7 @@ struct wg_tune_server_args {
     {.name = "concurrency",                                                                        \
      WG_OPTION_UNSIGNED(type, field.concurrency),                                                  \
      .value = "N", .min = 1, .max = 4096,                                                          \
+     .fallback = "1; with --statistics triton twice the largest batch",                            \
      .help = "Requests under way at once, without --arrivals."},                                   \
     {.name = "max-outstanding",                                                                    \
      WG_OPTION_UNSIGNED(type, field.max_outstanding),                                              \

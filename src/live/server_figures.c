@@ -67,6 +67,8 @@ static void add_load(struct wg_workload_sample *out, struct wg_load_result *resu
         add(out, "requests_per_s", rate.value, rate.error);
     if (result->tokens > 0 && wg__load_figure(result, "output_tokens_per_s", &rate))
         add(out, "output_tokens_per_s", rate.value, rate.error);
+    if (result->tokens > 0)
+        add(out, "tokens", result->tokens, 0);
     add(out, "requests", (double)result->answered, 0);
     add(out, "errors", (double)result->errors, 0);
     add(out, "samples", (double)result->latency.count, 0);

@@ -261,6 +261,9 @@ static bool put_own(struct wg_tune_run *run)
         fits = fits && put(sample, "energy_j", energy_j, energy_error);
         fits = fits && put(sample, "power_w", energy_j / sample->time_s, energy_error);
     }
+    const double tokens = figure(sample, "tokens");
+    if (isfinite(energy_j) && tokens > 0)
+        fits = fits && put(sample, "energy_per_token_j", energy_j / tokens, energy_error);
     if (!(sample->requests > 0))
         return fits;
     const struct wg_workload_figure *rate = wg__workload_figure_find(sample, "requests_per_s");

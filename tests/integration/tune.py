@@ -305,6 +305,14 @@ class Serving(Case):
         found = self.result("--server", self.url, "--protocol", "openai", "--energy", "model:busy=60,idle=20", "--warm-up",
                             "100ms", *self.BRIEFLY, "--knob", "max_tokens=2,4:category", "--max-trials", "2")
         self.assertEqual([trial["outcome"] for trial in found["trials"]][0], "measured")
+        figures = found["trials"][0]["figures"]
+        self.assertAlmostEqual(figures["energy_per_token_j"] * figures["tokens"], figures["energy_j"], delta=1e-6)
+
+    def test_the_counts_of_a_server_are_of_batches(self):
+        found = self.result("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,4:batch", "--statistics",
+                            "triton", "--max-trials", "2")
+        means = {trial["settings"]["batch"]: trial["figures"]["batch_mean"] for trial in found["trials"]}
+        self.assertGreater(means[4], 1.5)
 
     def test_a_server_that_is_not_there_is_told(self):
         done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy",
