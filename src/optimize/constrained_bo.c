@@ -2,7 +2,8 @@
  *
  * The tuner: what holds for every policy of constrained search.
  *
- * One plan is made between two tells, and always: tell makes it when ask did not. So a policy
+ * One plan is made between two tells, and always: tell makes it when ask did not (but for a recall,
+ * for trials of which there are too many to decide after each). So a policy
  * decides exactly once after each tell, whatever the caller asks in between, its own memory (the
  * last hyper-parameters) is a function of what was told, and a resumed tuner is the same tuner.
  * Chance is a stream of its own for each decision, named by the number of tells.
@@ -289,6 +290,30 @@ static void close_up(struct wg_tuner *tuner)
             tuner->validations + 1, VALIDATIONS_MAX);
 }
 
+/* Where every trial was cut, the one that its bound puts nearest to the limits. */
+static void return_cut(const struct wg_tuner *tuner, const struct wg_tuning_view *view,
+                       struct wg_tuning_choice *choice)
+{
+    double least = (double)INFINITY;
+
+    choice->is_feasible = false;
+    for (size_t i = 0; i < view->trial_count; i++) {
+        const double excess = wg__tuning_excess(view->goal, &view->trials[i]);
+
+        if (tuner->bans.is_banned[view->trials[i].configuration])
+            continue;
+        if (excess < least || choice->returned >= view->space->count) {
+            least = excess;
+            choice->returned = view->trials[i].configuration;
+        }
+    }
+}
+
+static bool wants_default(const struct wg_tuner *tuner)
+{
+    return tuner->ops->default_first || tuner->config.default_first;
+}
+
 /* The policy's choice, or none of all while the default must come first. */
 static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
 {
@@ -298,12 +323,14 @@ static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
         .next = count, .expected_saving = (double)NAN, .returned = count, .runner_up = count};
 
     tuner->rng = wg__rng_split(&tuner->root, tuner->tells + 1);
-    if (tuner->trial_count > 0 || !tuner->ops->default_first ||
+    if (tuner->trial_count > 0 || !wants_default(tuner) ||
         tuner->bans.is_banned[tuner->config.space->default_configuration]) {
         const enum wg_code code = tuner->ops->decide(tuner->state, &view, &choice, err);
 
         if (code != WG_OK)
             return code;
+        if (choice.returned >= count)
+            return_cut(tuner, &view, &choice);
     }
     assert(choice.next >= count || !view.is_banned[choice.next]);
     assert(choice.next >= count || choice.reason == WG_TUNER_REMEASURE ||
@@ -351,7 +378,7 @@ static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
         ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
                 "its sample was thrown away (%u of at most %d)",
                 (unsigned)tuner->discards[tuner->again], DISCARDS_MAX);
-    else if (tuner->ops->default_first && !tuner->is_tried[first] && !tuner->bans.is_banned[first])
+    else if (wants_default(tuner) && !tuner->is_tried[first] && !tuner->bans.is_banned[first])
         ask_for(tuner, first, WG_TUNER_DEFAULT, "the default comes first: all else is compared");
     else
         follow_policy(tuner);
@@ -487,6 +514,19 @@ static void take(struct wg_tuner *tuner, const struct wg_trial *trial)
     }
 }
 
+static enum wg_code remember(struct wg_tuner *tuner, const struct wg_trial *trial,
+                             struct wg_error *err)
+{
+    const enum wg_code code = reserve(tuner, err);
+
+    if (code != WG_OK)
+        return code;
+    take(tuner, trial);
+    tuner->tells++;
+    tuner->has_plan = false;
+    return WG_OK;
+}
+
 enum wg_code wg__tuner_tell(struct wg_tuner *tuner, const struct wg_trial *trial,
                             struct wg_error *err)
 {
@@ -494,14 +534,19 @@ enum wg_code wg__tuner_tell(struct wg_tuner *tuner, const struct wg_trial *trial
 
     if (code == WG_OK)
         code = plan(tuner, err);
-    if (code == WG_OK)
-        code = reserve(tuner, err);
+    return code == WG_OK ? remember(tuner, trial, err) : code;
+}
+
+enum wg_code wg__tuner_recall(struct wg_tuner *tuner, const struct wg_trial *trial,
+                              struct wg_error *err)
+{
+    const enum wg_code code = wg__tuner_check_trial(&tuner->config, trial, err);
+
     if (code != WG_OK)
         return code;
-    take(tuner, trial);
-    tuner->tells++;
-    tuner->has_plan = false;
-    return WG_OK;
+    if (!tuner->has_plan) /* what was asked is of another plan */
+        tuner->question = (struct wg_tuner_question){.kind = WG_TUNER_DONE};
+    return remember(tuner, trial, err);
 }
 
 /* -- Results ---------------------------------------------------------------------------------- */

@@ -89,7 +89,8 @@ struct wg_tuner_config {
     double stop_share; /* expected relative saving below which it stops; 0: the policy's own */
     size_t max_trials; /* 0: 30, or all configurations if they are fewer */
     bool validate;     /* a final trial of what is returned; `wattgov` only */
-    bool never_stops;  /* to the budget, or until all is tried: for studies of the first hit */
+    bool default_first; /* measure the default first, whatever the policy */
+    bool never_stops;   /* to the budget, or until all is tried: for studies of the first hit */
     double
         trial_s; /* what a trial takes; against it knobs' switch_s are weighed. 0: they are not */
 
@@ -162,7 +163,7 @@ struct wg_tuning_forecast {
 
 struct wg_tuner_result {
     enum wg_tuner_end end;  /* RUNNING: the best so far */
-    size_t configuration;   /* returned; space->count: nothing was measured */
+    size_t configuration;   /* returned; space->count: nothing was measured, not even cut */
     bool is_feasible;       /* believed to meet the limits; false: the most probable one */
     bool is_validated;      /* and measured twice, or more than 3 sd within each limit */
     size_t runner_up;       /* the next best that is believed to meet them; space->count: none */
@@ -188,6 +189,12 @@ enum wg_code wg__tuner_ask(struct wg_tuner *tuner, struct wg_tuner_question *out
  * WG_EINVAL: figures that cannot be (not finite, not above 0); nothing has changed then. */
 enum wg_code wg__tuner_tell(struct wg_tuner *tuner, const struct wg_trial *trial,
                             struct wg_error *err);
+
+/* Tells without deciding anything in between: what a long search has measured, in no time. What is
+ * asked for afterwards is what these trials suggest, but perhaps not what a tuner would have asked
+ * for that has decided after each of them. */
+enum wg_code wg__tuner_recall(struct wg_tuner *tuner, const struct wg_trial *trial,
+                              struct wg_error *err);
 
 /* May be called at any time. */
 enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *out,

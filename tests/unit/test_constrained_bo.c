@@ -341,11 +341,99 @@ static void every_failing_allocation_is_reported_and_repeated_calls_go_on(void *
     wg__tuning_space_free(space);
 }
 
+/* Where every window had to be cut there is still one that its bound puts nearest. */
+static void with_everything_cut_the_least_bound_is_returned(void **state)
+{
+    static const double time_s[] = {0.3, 0.25, 0.2, 0.2, 0.14, 0.12};
+    struct wg_tuning_space *space = small_space();
+
+    (void)state;
+    for (unsigned policy = 0; policy < WG_TUNER_POLICY_COUNT; policy++) {
+        struct wg_tuner_config config = config_of(space);
+        struct wg_tuner_result result;
+
+        config.policy = (enum wg_tuner_policy)policy;
+        struct wg_tuner *tuner = tuner_of(&config);
+        for (size_t c = 0; c < 6; c++) {
+            const struct wg_trial trial = {.configuration = c,
+                                           .outcome = WG_TRIAL_CUT,
+                                           .objective = (double)NAN,
+                                           .figures = {time_s[c]}};
+            assert_int_equal(wg__tuner_tell(tuner, &trial, NULL), WG_OK);
+        }
+        assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+        assert_int_equal(result.configuration, 5);
+        assert_false(result.is_feasible || result.is_validated);
+        tell(tuner, 4, 1, 0.14); /* measured counts before cut */
+        assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+        assert_int_equal(result.configuration, 4);
+        wg__tuner_free(tuner);
+    }
+    wg__tuning_space_free(space);
+}
+
+static void the_default_comes_first_whatever_the_policy_where_that_is_asked_for(void **state)
+{
+    struct wg_tuning_space *space = small_space();
+
+    (void)state;
+    for (unsigned policy = 0; policy < WG_TUNER_POLICY_COUNT; policy++) {
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct wg_tuner_config config = config_of(space);
+
+            config.policy = (enum wg_tuner_policy)policy;
+            config.seed = seed;
+            config.default_first = true;
+            struct wg_tuner *tuner = tuner_of(&config);
+            const struct wg_tuner_question question = ask(tuner);
+            assert_int_equal(question.configuration, space->default_configuration);
+            assert_int_equal(question.reason, WG_TUNER_DEFAULT);
+            tell_failure(tuner, question.configuration, WG_TRIAL_CRASHED);
+            assert_int_not_equal(ask(tuner).configuration, space->default_configuration);
+            wg__tuner_free(tuner);
+        }
+    }
+    wg__tuning_space_free(space);
+}
+
+/* Thousands of old trials: no decision in between, the same knowledge, and one that is bounded. */
+static void recalled_trials_count_as_told_ones(void **state)
+{
+    enum { MANY = 4000 };
+    static const double cost[] = {1, 2, 4, 3, 5, 6};
+    static const double time_s[] = {0.2, 0.11, 0.1, 0.09, 0.05, 0.07};
+    struct wg_tuning_space *space = small_space();
+    struct wg_tuner_config config = config_of(space);
+    struct wg_tuner_result result;
+
+    (void)state;
+    config.policy = WG_TUNER_WATTGOV;
+    config.max_trials = MANY + 2;
+    struct wg_tuner *tuner = tuner_of(&config);
+    for (size_t i = 0; i < MANY; i++) {
+        const size_t c = i % 6;
+        const struct wg_trial trial = {
+            .configuration = c, .objective = cost[c], .figures = {time_s[c]}};
+        assert_int_equal(wg__tuner_recall(tuner, &trial, NULL), WG_OK);
+    }
+    const struct wg_trial bad = {.configuration = 0, .objective = -1, .figures = {1}};
+    assert_int_equal(wg__tuner_recall(tuner, &bad, NULL), WG_EINVAL);
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.trials, MANY);
+    assert_int_equal(result.configuration, 3);
+    assert_true(result.is_feasible && result.is_validated);
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blind_search_tries_all_once_and_returns_the_best_within_the_limit),
         cmocka_unit_test(with_nothing_within_the_limit_the_nearest_is_returned_and_said_so),
+        cmocka_unit_test(with_everything_cut_the_least_bound_is_returned),
+        cmocka_unit_test(the_default_comes_first_whatever_the_policy_where_that_is_asked_for),
+        cmocka_unit_test(recalled_trials_count_as_told_ones),
         cmocka_unit_test(a_thrown_away_sample_is_asked_again_a_bounded_number_of_times),
         cmocka_unit_test(a_group_that_crashes_twice_is_banned_unless_it_works_as_often),
         cmocka_unit_test(out_of_memory_and_refusals_ban_what_they_imply),
