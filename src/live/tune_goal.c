@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/expression.h"
@@ -80,8 +81,8 @@ static enum wg_code take_expression(struct wg_tune_term *term, const char *text,
     return code;
 }
 
-/* "0.1", "100ms", "1.5x". */
-static bool parse_bound(const char *text, struct wg_tune_term *term)
+/* "0.1", "100ms", "1.5x"; whether it is in a unit of time, energy or power. */
+static bool parse_bound(const char *text, struct wg_tune_term *term, bool *has_unit)
 {
     static const struct {
         const char *unit;
@@ -103,28 +104,53 @@ static bool parse_bound(const char *text, struct wg_tune_term *term)
         if (!wg__parse_double(number, &value))
             continue;
         term->is_relative = strcmp(units[i].unit, "x") == 0;
+        *has_unit = !term->is_relative && units[i].unit[0] != '\0';
         term->bound = value * units[i].factor;
         return term->bound > 0;
     }
     return false;
 }
 
+/* Bounds with a unit become SI, but a figure that says another unit of itself is told in that: the
+ * two would differ by a thousand. NULL: no figure does. */
+static const char *find_scaled(const struct wg_expression *expression)
+{
+    static const char *const ends[] = {"_ms", "_us", "_ns", "_mj", "_uj", "_kj", "_mw", "_kw"};
+    for (size_t i = 0; i < wg__expression_name_count(expression); i++) {
+        const char *name = wg__expression_name(expression, i);
+        const size_t length = strlen(name);
+        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+            if (length > 3 && strcasecmp(name + length - 3, ends[k]) == 0)
+                return name;
+    }
+    return NULL;
+}
+
 static enum wg_code take_limit(struct wg_tune_term *term, const char *text, struct wg_error *err)
 {
+    bool has_unit = false;
     const char *at = strstr(text, "<=");
     term->is_minimum = at == NULL;
     if (at == NULL)
         at = strstr(text, ">=");
     if (at == NULL || at == text)
         return wg__fail(err, WG_EINVAL, "limit '%s': expected EXPRESSION<=BOUND or >=", text);
-    if (!parse_bound(at + 2, term))
+    if (!parse_bound(at + 2, term, &has_unit))
         return wg__fail(err, WG_EINVAL,
                         "limit '%s': '%s' is no bound: expected a number above 0, with a unit "
                         "(ms, s, J, W) or with x for times the default's own",
                         text, at + 2);
     struct wg_error cause;
     const enum wg_code code = take_expression(term, text, (size_t)(at - text), &cause);
-    return code == WG_OK ? code : wg__fail(err, code, "limit '%s': %s", text, cause.text);
+    if (code != WG_OK)
+        return wg__fail(err, code, "limit '%s': %s", text, cause.text);
+    const char *scaled = has_unit ? find_scaled(term->expression) : NULL;
+    if (scaled != NULL)
+        return wg__fail(err, WG_EINVAL,
+                        "limit '%s': with a unit the bound is %g in SI, but '%s' is told in the "
+                        "unit that ends its name: write the bound without a unit, in that one",
+                        text, term->bound, scaled);
+    return WG_OK;
 }
 
 enum wg_code wg__tune_goal_init(struct wg_tune_goal *out, const char *objective,

@@ -174,6 +174,25 @@ static void reads_sources_of_energy(void **state)
         assert_int_equal(wg__tune_energy_parse(wrong[i], &energy, &err), WG_EINVAL);
 }
 
+static void a_unit_on_a_figure_of_another_unit_is_refused(void **state)
+{
+    static const char *const bad[] = {"p99_ms<=100ms", "a_us<=1s",      "p99_ms/2>=3us",
+                                      "energy_mJ<=5J", "power_mW<=30W", "e_kj<=2kJ"};
+    static const char *const good[] = {"p99_ms<=100", "p99_ms<=1.5x", "p99_s<=100ms", "ms<=1ms",
+                                       "power_mW<=30000"};
+    struct wg_tune_goal goal;
+    struct wg_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(wg__tune_goal_init(&goal, "e_j", &bad[i], 1, &err), WG_EINVAL);
+        assert_non_null(strstr(err.text, "without a unit"));
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(wg__tune_goal_init(&goal, "e_j", &good[i], 1, &err), WG_OK);
+        wg__tune_goal_fini(&goal);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +204,7 @@ int main(void)
         cmocka_unit_test(forbids_combinations),
         cmocka_unit_test(fills_templates),
         cmocka_unit_test(reads_sources_of_energy),
+        cmocka_unit_test(a_unit_on_a_figure_of_another_unit_is_refused),
     };
     return run_tests(tests);
 }
