@@ -232,7 +232,7 @@ void wg__tune_args_init(struct wg_tune_args *args)
                                   .objective = "energy_per_request_j",
                                   .energy = "auto",
                                   .policy = "wattgov",
-                                  .load_requests = 20000,
+                                  .load_requests = 200000,
                                   .precision = 0.02,
                                   .seed = 1,
                                   .min_window_s = 1,

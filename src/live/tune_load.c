@@ -5,11 +5,12 @@
 #include "live/tune_load.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "live/workload_figures.h"
 #include "schedule/load_model.h"
 
-enum { REQUESTS = 20000 };
+enum { REQUESTS = 200000 };
 
 static double figure(const struct wg_workload_sample *sample, const char *name)
 {
@@ -55,29 +56,41 @@ static void fill(const struct wg_tune_load *load, const struct wg_tune_load_poin
     }
 }
 
-static bool put_all(struct wg_workload_sample *sample, const struct wg_load_result *result)
+static bool put_all(struct wg_workload_sample *sample, struct wg_workload_sample *drawn,
+                    const struct wg_load_result *result)
 {
+    static const double exact = 1e-9;
     const struct {
         const char *name;
-        double value;
-    } figures[] = {{"mean_s", result->mean_s},
-                   {"p50_s", result->p50_s},
-                   {"p90_s", result->p90_s},
-                   {"p95_s", result->p95_s},
-                   {"p99_s", result->p99_s},
-                   {"p999_s", result->p999_s},
-                   {"energy_per_request_j", result->energy_per_request_j},
-                   {"utilization", result->utilization},
-                   {"batch_mean", result->mean_batch}};
+        double value, error;
+    } figures[] = {{"mean_s", result->mean_s, result->mean_error},
+                   {"p50_s", result->p50_s, result->p50_error},
+                   {"p90_s", result->p90_s, result->p90_error},
+                   {"p95_s", result->p95_s, result->p95_error},
+                   {"p99_s", result->p99_s, result->p99_error},
+                   {"p999_s", result->p999_s, result->p999_error},
+                   {"energy_per_request_j", result->energy_per_request_j, 0},
+                   {"utilization", result->utilization, 0},
+                   {"batch_mean", result->mean_batch, 0}};
     bool fits = true;
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         fits = fits && wg__workload_figure_put(sample, figures[i].name, figures[i].value);
-    return fits;
+    if (!fits || drawn == NULL)
+        return fits;
+    *drawn = *sample;
+    for (size_t k = 0; k < drawn->figure_count; k++)
+        drawn->figures[k].error = exact;
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        for (size_t k = 0; k < drawn->figure_count; k++)
+            if (strcmp(drawn->figures[k].name, figures[i].name) == 0)
+                drawn->figures[k].error = fmax(exact, figures[i].error);
+    return true;
 }
 
 enum wg_code wg__tune_load_apply(const struct wg_tune_load *load,
                                  const struct wg_tune_load_point *points, size_t count,
-                                 struct wg_workload_sample *sample, bool *is_stable_out,
+                                 struct wg_workload_sample *sample,
+                                 struct wg_workload_sample *drawn_out, bool *is_stable_out,
                                  struct wg_error *err)
 {
     struct wg_load_server server;
@@ -97,7 +110,7 @@ enum wg_code wg__tune_load_apply(const struct wg_tune_load *load,
     if (code != WG_OK)
         return code;
     *is_stable_out = result.is_stable;
-    return put_all(sample, &result)
+    return put_all(sample, drawn_out, &result)
                ? WG_OK
                : wg__fail(err, WG_EDATA, "more than %d figures", WG_WORKLOAD_FIGURES_MAX);
 }

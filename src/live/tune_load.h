@@ -28,7 +28,7 @@ struct wg_tune_load_point {
 
 struct wg_tune_load {
     const char *arrivals; /* as wg__arrivals_open takes it */
-    size_t requests;      /* that are simulated; 0: 20000 */
+    size_t requests;      /* that are simulated; 0: 200000 */
     uint64_t seed;
     double idle_w;
     unsigned replicas; /* 0: 1 */
@@ -44,10 +44,13 @@ enum wg_code wg__tune_load_point(const struct wg_workload_sample *sample, double
 
 /* Replaces mean_s, p50_s ... p999_s and energy_per_request_j, and adds utilization and batch_mean.
  * `points` rise in batch; the last one is the largest batch. `*is_stable_out` false: the load is
- * more than it can serve; figures are lower bounds. */
+ * more than it can serve; figures are lower bounds. Into `drawn_out` (NULL: nowhere) go the figures
+ * with the error that the draw of the arrivals leaves them: it is the same in each window, so that
+ * measuring longer does not lessen it. */
 enum wg_code wg__tune_load_apply(const struct wg_tune_load *load,
                                  const struct wg_tune_load_point *points, size_t count,
-                                 struct wg_workload_sample *sample, bool *is_stable_out,
+                                 struct wg_workload_sample *sample,
+                                 struct wg_workload_sample *drawn_out, bool *is_stable_out,
                                  struct wg_error *err);
 
 #endif

@@ -53,6 +53,7 @@ struct wg_tune_power {
 /* What a window gave. */
 struct wg_tune_window {
     struct wg_workload_sample sample; /* figures, ours among them */
+    struct wg_workload_sample drawn;  /* at the load: with the errors of the draw alone */
     double energy_j;                  /* NAN: unknown */
     bool is_throttled;                /* by heat, or by somebody else's limit */
     bool is_stable;                   /* false: the load is more than it can serve */
@@ -77,6 +78,8 @@ struct wg_tune_run {
     uint64_t window_number;       /* of the next one, within its trial */
     double start_s, next_tend_s;
     bool has_warned_of_time;
+    double cooled_s;                       /* in all */
+    size_t thrown;                         /* trials thrown away since the last one that was not */
     bool devices_are_set, workload_is_set; /* `present` is what they are set to */
     struct wg_tune_levels present;
     struct wg_tune_levels warmed[WG_TUNE_TRIALS_MAX];

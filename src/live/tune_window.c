@@ -388,7 +388,8 @@ static enum wg_code apply_load(struct wg_tune_run *run, const struct wg_tune_lev
     if (low != NULL && low->point.batch < points[1].batch)
         points[count++] = low->point;
     points[count++] = points[1];
-    return wg__tune_load_apply(&load, points, count, sample, &run->window.is_stable, err);
+    return wg__tune_load_apply(&load, points, count, sample, &run->window.drawn,
+                               &run->window.is_stable, err);
 }
 
 /* Which time the figures belong to. */

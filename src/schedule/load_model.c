@@ -310,6 +310,39 @@ static double quantile(const double *sorted, size_t count, double share)
     return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
+/* Standard errors by batch means: the stretch in parts, each long against how long a queue
+ * remembers. Puts each part in order. */
+static void find_errors(double *latencies_s, size_t count, struct wg_load_result *out)
+{
+    enum { PARTS = 20, LEAST = 50 };
+    const size_t length = count / PARTS;
+    double *const errors[] = {&out->p50_error, &out->p90_error,  &out->p95_error,
+                              &out->p99_error, &out->p999_error, &out->mean_error};
+    static const double shares[] = {0.5, 0.9, 0.95, 0.99, 0.999};
+    enum { FIGURES = sizeof errors / sizeof *errors };
+    double sums[FIGURES] = {0}, squares[FIGURES] = {0};
+    if (length < LEAST)
+        return;
+    for (size_t part = 0; part < PARTS; part++) {
+        double *of = latencies_s + part * length;
+        double total_s = 0;
+        for (size_t i = 0; i < length; i++)
+            total_s += of[i];
+        qsort(of, length, sizeof *of, compare_doubles);
+        for (size_t f = 0; f < FIGURES; f++) {
+            const double value =
+                f + 1 < FIGURES ? quantile(of, length, shares[f]) : total_s / (double)length;
+            sums[f] += value;
+            squares[f] += value * value;
+        }
+    }
+    for (size_t f = 0; f < FIGURES; f++) {
+        const double mean = sums[f] / PARTS;
+        const double variance = fmax(0, squares[f] / PARTS - mean * mean) * PARTS / (PARTS - 1.0);
+        *errors[f] = mean > 0 ? sqrt(variance / PARTS) / mean : 0;
+    }
+}
+
 static void conclude(const struct station *station, const struct tally *tally, double span_s,
                      struct wg_load_result *out)
 {
@@ -319,6 +352,8 @@ static void conclude(const struct station *station, const struct tally *tally, d
     const double replica_s = span_s * server->replicas;
     const double idle_s = fmax(0.0, replica_s - tally->busy_s);
     const double full = server->max_batch;
+    struct wg_load_result errors = {0};
+    find_errors(station->latencies_s, count, &errors);
     qsort(station->latencies_s, count, sizeof(double), compare_doubles);
     *out = (struct wg_load_result){
         .requests = count,
@@ -338,6 +373,12 @@ static void conclude(const struct station *station, const struct tally *tally, d
                             tally->busy_s
                 ? tally->busy_s / replica_s
                 : 1.0,
+        .mean_error = errors.mean_error,
+        .p50_error = errors.p50_error,
+        .p90_error = errors.p90_error,
+        .p95_error = errors.p95_error,
+        .p99_error = errors.p99_error,
+        .p999_error = errors.p999_error,
         .mean_batch = (double)tally->batched / (double)tally->batches,
     };
 }

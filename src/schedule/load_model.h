@@ -39,6 +39,9 @@ struct wg_load_result {
     size_t requests; /* after the warm-up */
     bool is_stable;  /* false: the queue grows without end; figures are lower bounds */
     double mean_s, p50_s, p90_s, p95_s, p99_s, p999_s;
+    /* Relative standard errors of these, from how parts of the simulated stretch differ; 0: it was
+     * too short to tell. */
+    double mean_error, p50_error, p90_error, p95_error, p99_error, p999_error;
     double energy_per_request_j;
     double utilization; /* share of the time that a replica is busy */
     double mean_batch;
