@@ -134,8 +134,9 @@ static int finish(const struct wg_tune_setup *setup, const struct wg_tune_result
     if (status == WG_EXIT_OK && result->signal != 0)
         status = WG_EXIT_SIGNAL + result->signal;
     const bool has_best = result->best.configuration < setup->knobs.space->count;
-    if (status == WG_EXIT_OK && (result->not_restored > 0 || result->workload_not_restored ||
-                                 result->was_foreign || result->unsaved > 0 || !has_best))
+    if (status == WG_EXIT_OK &&
+        (result->not_restored > 0 || result->workload_not_restored || result->was_foreign ||
+         result->was_held || result->unsaved > 0 || !has_best))
         status = WG_EXIT_FAILED;
     return status;
 }

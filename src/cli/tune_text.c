@@ -16,6 +16,8 @@ const char *wg__tune_end_key(const struct wg_tune_report *report)
     const struct wg_tune_result *result = report->result;
     if (result->was_foreign)
         return "foreign";
+    if (result->was_held)
+        return "held";
     if (result->signal != 0)
         return "interrupted";
     if (result->ended_by_time)
@@ -174,7 +176,7 @@ static void write_end(const struct wg_tune_report *report, struct wg_buffer *out
     if (result->resumed > 0)
         wg__buffer_printf(out, ", %zu from the state", result->resumed);
     wg__buffer_printf(out, "; end: %s", wg__tune_end_key(report));
-    if (result->best.why[0] != '\0' && result->best.end != WG_TUNER_RUNNING)
+    if (result->best.why[0] != '\0' && (result->best.end != WG_TUNER_RUNNING || result->was_held))
         wg__buffer_printf(out, " (%s)", result->best.why);
     wg__buffer_puts(out, "\n");
 }
@@ -192,6 +194,31 @@ static void write_reasons(const struct wg_tune_report *report, struct wg_buffer 
     }
     if (report->result->best.why[0] != '\0')
         wg__buffer_printf(out, "end: %s\n", report->result->best.why);
+    wg__buffer_puts(out, "\n");
+}
+
+/* What the returned configuration misses, and by how much; of one that was never measured whole,
+ * the bound that its cut window gave. */
+static void write_nearest(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    const struct wg_tune_result *result = report->result;
+    struct wg_tune_standing standing;
+    wg__tune_standing(report, result->best.configuration, &standing);
+    for (size_t i = 0; i < result->count && standing.trials == 0; i++)
+        if (result->trials[i].told.configuration == result->best.configuration &&
+            result->trials[i].told.outcome == WG_TRIAL_CUT)
+            memcpy(standing.figures, result->trials[i].told.figures, sizeof standing.figures);
+    wg__buffer_puts(out, "nothing is known to meet the limits; nearest:");
+    for (size_t i = 0; i < report->setup->goal.limit_count; i++) {
+        const struct wg_tune_term *limit = &report->setup->goal.limits[i];
+        wg__buffer_printf(out, "%s %s", i > 0 ? "," : "", limit->text);
+        if (isfinite(standing.figures[i]))
+            wg__buffer_printf(out, " %s%.3g", standing.trials == 0 ? "at least " : "",
+                              standing.figures[i]);
+        else
+            wg__buffer_puts(out, " unknown");
+        wg__buffer_printf(out, " of %s %.3g", limit->is_minimum ? ">=" : "<=", result->bounds[i]);
+    }
     wg__buffer_puts(out, "\n");
 }
 
@@ -224,8 +251,7 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
         return;
     }
     if (!result->best.is_feasible && report->setup->goal.limit_count > 0)
-        wg__buffer_puts(out, "no configuration is known to meet the limits: this one most "
-                             "probably comes nearest\n");
+        write_nearest(report, out);
     write_configuration(report, "returned", result->best.configuration, out);
     write_configuration(report, "runner-up", result->best.runner_up, out);
     if (result->best.configuration != preset && result->best.runner_up != preset)

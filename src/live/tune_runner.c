@@ -18,7 +18,16 @@
 #include "live/tune_checkpoint.h"
 #include "live/tune_parts.h"
 
-enum { LINE_SIZE = 640, READY_TIMEOUT_MS = 2000, SAMPLE_MS = 50, DEFAULT_TRIES = 5 };
+enum {
+    LINE_SIZE = 640,
+    READY_TIMEOUT_MS = 2000,
+    SAMPLE_MS = 50,
+    DEFAULT_TRIES = 5,
+    ASKED_MOST = 200, /* a state of more trials is told without deciding after each of them, */
+    THROWN_MOST = 5,  /* in a row: four of one configuration, and the next one */
+    COOLS_MOST = 20,  /* times the longest wait after a throttled window, in all */
+    ASKED_LAST = 8    /* but for so many at its end: a confirmation may be under way */
+};
 
 void wg__tune_say(struct wg_tune_run *run, const char *format, ...)
 {
@@ -180,6 +189,7 @@ static enum wg_code make_tuner(struct wg_tune_run *run, struct wg_error *err)
         .stop_share = request->stop_share,
         .max_trials = request->max_trials,
         .validate = request->validate,
+        .default_first = true,
         .xi = NAN,
         .cpu_apart = true};
     for (size_t i = 0; i < goal->limit_count; i++)
@@ -193,19 +203,37 @@ static enum wg_code make_tuner(struct wg_tune_run *run, struct wg_error *err)
     return wg__tuner_new(&run->result->tuner, &config, err);
 }
 
-/* Tells the tuner what is in the list already: it asks in between, as it did then. */
-static enum wg_code replay(struct wg_tune_run *run, bool asks, struct wg_error *err)
+/* Tells the tuner what is in the list already: it decides in between, as it did then. Decisions
+ * cost more, the more was told, so of very many trials only the last ones are decided on. */
+static enum wg_code replay(struct wg_tune_run *run, struct wg_error *err)
 {
     struct wg_tune_result *result = run->result;
     enum wg_code code = WG_OK;
-    for (size_t i = 0; i < result->count && code == WG_OK; i++) {
-        struct wg_tuner_question question;
-        if (asks && i > 0)
-            code = wg__tuner_ask(result->tuner, &question, err);
-        if (code == WG_OK)
-            code = wg__tuner_tell(result->tuner, &result->trials[i].told, err);
+    for (size_t i = 0; i < result->count && code == WG_OK && !wg__tune_should_stop(run); i++) {
+        const bool decides = result->count <= ASKED_MOST || i + ASKED_LAST >= result->count;
+        code = decides ? wg__tuner_tell(result->tuner, &result->trials[i].told, err)
+                       : wg__tuner_recall(result->tuner, &result->trials[i].told, err);
     }
     return code;
+}
+
+/* Whether there is no use in going on: one configuration was thrown away as often as may be, and so
+ * was the next one; or waiting to cool down has taken what may be waited in all. */
+static bool is_held_down(struct wg_tune_run *run, const struct wg_tune_trial *trial)
+{
+    struct wg_tune_result *result = run->result;
+    const enum wg_trial_outcome outcome = trial->told.outcome;
+    if (outcome == WG_TRIAL_MEASURED || outcome == WG_TRIAL_CUT)
+        run->thrown = 0;
+    else if (outcome == WG_TRIAL_DISCARDED)
+        run->thrown++;
+    if (outcome != WG_TRIAL_DISCARDED ||
+        (run->thrown < THROWN_MOST &&
+         !(run->cooled_s > COOLS_MOST * run->request->cool_s && run->request->cool_s > 0)))
+        return false;
+    wg__tune_say(run, "nothing can be measured like this, so it ends: %s", trial->failure);
+    result->was_held = true;
+    return true;
 }
 
 static bool is_out_of_time(struct wg_tune_run *run)
@@ -234,7 +262,7 @@ static enum wg_code loop(struct wg_tune_run *run, struct wg_error *err)
         code = wg__tuner_tell(result->tuner, &trial->told, err);
         save(run);
         report(run, trial);
-        if (code != WG_OK)
+        if (code != WG_OK || is_held_down(run, trial))
             return code;
     }
     return WG_OK;
@@ -256,7 +284,7 @@ static enum wg_code tune(struct wg_tune_run *run, struct wg_error *err)
         return code;
     code = make_tuner(run, err);
     if (code == WG_OK)
-        code = replay(run, true, err);
+        code = replay(run, err);
     if (code == WG_OK)
         code = loop(run, err);
     return code;
@@ -302,6 +330,9 @@ static enum wg_code finish(struct wg_tune_run *run, struct wg_error *err)
     const enum wg_code code =
         result->tuner != NULL ? wg__tuner_result(result->tuner, &result->best, err) : WG_OK;
     leave_workload(run);
+    if (result->was_held && result->count > 0)
+        (void)snprintf(result->best.why, sizeof result->best.why, "nothing can be measured: %.150s",
+                       result->trials[result->count - 1].failure);
     return code;
 }
 

@@ -101,6 +101,7 @@ struct wg_tune_result {
     double bounds[WG_TUNING_LIMITS_MAX]; /* of the limits, relative ones made absolute */
     int signal;                          /* that ended it; 0: none */
     bool ended_by_time;
+    bool was_held;    /* trial after trial was thrown away for a cause that lasts; it ended there */
     bool was_foreign; /* somebody else wrote a knob: it ended there */
     size_t not_restored;
     bool workload_not_restored;

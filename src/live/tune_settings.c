@@ -84,6 +84,27 @@ static enum wg_code judge_refusal(struct wg_tune_run *run, const struct wg_error
     }
 }
 
+static bool reads_back(double value, double applied)
+{
+    return !isfinite(applied) || fabs(applied - value) <= same_share * fabs(value);
+}
+
+/* A value that reads back as another may have been lost on the way (a driver that was just loaded
+ * anew), so it is set twice before it is believed. */
+static enum wg_code set_device(struct wg_tune_run *run, const struct wg_tune_knob *knob, size_t d,
+                               double value, double *applied, struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    for (unsigned i = 0; i < 2; i++) {
+        *applied = NAN;
+        code = wg__device_hold_set(&run->hold, knob->devices[d], knob->device_knob, value, applied,
+                                   err);
+        if (code != WG_OK || reads_back(value, *applied))
+            break;
+    }
+    return code;
+}
+
 static enum wg_code set_knob(struct wg_tune_run *run, const struct wg_tune_knob *knob, size_t level,
                              enum wg_tune_set_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE],
                              struct wg_error *err)
@@ -92,12 +113,11 @@ static enum wg_code set_knob(struct wg_tune_run *run, const struct wg_tune_knob 
         const double value = knob->values[level * knob->device_count + d];
         double applied = NAN;
         struct wg_error cause;
-        if (wg__device_hold_set(&run->hold, knob->devices[d], knob->device_knob, value, &applied,
-                                &cause) != WG_OK) {
+        if (set_device(run, knob, d, value, &applied, &cause) != WG_OK) {
             (void)snprintf(why, WG_WORKLOAD_WHY_SIZE, "%.*s", WG_WORKLOAD_WHY_SIZE - 1, cause.text);
             return judge_refusal(run, &cause, outcome, err);
         }
-        if (isfinite(applied) && fabs(applied - value) > same_share * fabs(value)) {
+        if (!reads_back(value, applied)) {
             char asked[WG_TUNE_QUANTITY_SIZE], got[WG_TUNE_QUANTITY_SIZE];
             wg__tune_quantity_text(asked, knob->role, value);
             wg__tune_quantity_text(got, knob->role, applied);

@@ -29,6 +29,7 @@ static const double most_error = 0.2;    /* a percentile of too few samples has 
 static const double least_error = 1e-4;  /* nothing real is better known */
 static const double clock_slack = 1.02;  /* a clock that runs above its lock by more ignores it */
 static const double cooler_c = 5;
+static const double below_asked = 0.99; /* a limit that holds is another one than ours */
 
 /* The windows of one trial. */
 struct windows {
@@ -243,11 +244,31 @@ static void take_cut(const struct wg_tune_run *run, struct wg_tune_trial *out)
 static void cool_down(struct wg_tune_run *run)
 {
     const double hot_c = run->watch.temperature_c;
-    const double until_s = wg__tune_now_s() + run->request->cool_s;
+    const double begin_s = wg__tune_now_s(), until_s = begin_s + run->request->cool_s;
     while (wg__tune_now_s() < until_s &&
            wg__tune_wait(run, fmin(0.5, fmax(0, until_s - wg__tune_now_s())))) {
         if (isfinite(hot_c) && run->watch.temperature_c <= hot_c - cooler_c)
-            return;
+            break;
+    }
+    run->cooled_s += wg__tune_now_s() - begin_s;
+}
+
+/* "gpu0 enforces 100 W, 400 W was asked for"; nothing where no limit holds below the asked one. */
+static void describe_cap(const struct wg_tune_run *run, char *out, size_t size)
+{
+    const struct wg_tune_devices *devices = &run->request->knobs->devices;
+    const uint32_t asked = WG_METRIC_POWER_LIMIT_W, enforced = WG_METRIC_ENFORCED_POWER_LIMIT_W;
+    const uint32_t wanted = 1U << asked | 1U << enforced;
+    out[0] = '\0';
+    for (size_t g = 0; g < devices->gpu_count && out[0] == '\0'; g++) {
+        struct wg_device *device = wg_machine_device(devices->machine, devices->gpus[g]);
+        struct wg_sample sample;
+        if (wg_device_read(device, wanted, &sample, NULL) == WG_OK &&
+            (sample.present & wanted) == wanted &&
+            sample.values[enforced] < below_asked * sample.values[asked])
+            (void)snprintf(out, size, "%s enforces %.4g W, %.4g W was asked for: somebody else's",
+                           wg_device_get_info(device)->label, sample.values[enforced],
+                           sample.values[asked]);
     }
 }
 
@@ -262,6 +283,10 @@ static void take_throttled(struct wg_tune_run *run, struct wg_tune_trial *out)
             (void)snprintf(bits + used, sizeof bits - used, "%s%s", used > 0 ? ", " : "",
                            wg_throttle_text(throttle));
     }
+    char cap[120];
+    describe_cap(run, cap, sizeof cap);
+    if (cap[0] != '\0')
+        memcpy(bits, cap, sizeof bits);
     out->told.outcome = WG_TRIAL_DISCARDED;
     (void)snprintf(out->failure, sizeof out->failure, "throttled (%s): thrown away",
                    bits[0] != '\0' ? bits : "a limit of somebody else");
@@ -270,29 +295,56 @@ static void take_throttled(struct wg_tune_run *run, struct wg_tune_trial *out)
     cool_down(run);
 }
 
-/* A locked clock cannot be read back, but a device that runs above it shows that it was ignored. */
-static bool ignores_lock(const struct wg_tune_run *run, const struct wg_tune_levels *levels,
-                         struct wg_tune_trial *out)
+/* A locked clock cannot be read back, but a device that runs above it shows that it was ignored.
+ * The largest clock that was asked for; 0: it keeps to it, or nobody knows. */
+static double ignored_hz(const struct wg_tune_run *run, const struct wg_tune_levels *levels)
 {
     const struct wg_tune_knobs *knobs = run->request->knobs;
     const size_t k = wg__tune_find_device(knobs, WG_KNOB_GPU_CLOCK);
     if (k == knobs->count || !isfinite(run->window.clock_hz))
-        return false;
+        return 0;
     const struct wg_tune_knob *knob = &knobs->knobs[k];
     double most_hz = 0;
     for (size_t d = 0; d < knob->device_count; d++)
         most_hz = fmax(most_hz, knob->values[levels->of[k] * knob->device_count + d]);
-    if (run->window.clock_hz <= clock_slack * most_hz)
+    return run->window.clock_hz > clock_slack * most_hz ? most_hz : 0;
+}
+
+static bool ignores_lock(const struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                         struct wg_tune_trial *out)
+{
+    const double most_hz = ignored_hz(run, levels);
+    const struct wg_tune_knobs *knobs = run->request->knobs;
+    if (most_hz == 0)
         return false;
     out->told.outcome = WG_TRIAL_REFUSED;
-    out->told.refused_knob = k;
-    (void)snprintf(out->failure, sizeof out->failure,
-                   "%s was locked to %.0f MHz, and ran at %.0f MHz", knob->name, most_hz * 1e-6,
-                   run->window.clock_hz * 1e-6);
+    out->told.refused_knob = wg__tune_find_device(knobs, WG_KNOB_GPU_CLOCK);
+    (void)snprintf(
+        out->failure, sizeof out->failure, "%s was locked to %.0f MHz twice, and ran at %.0f MHz",
+        knobs->knobs[out->told.refused_knob].name, most_hz * 1e-6, run->window.clock_hz * 1e-6);
     return true;
 }
 
 /* -- Measuring -------------------------------------------------------------------------------- */
+
+/* One window. A lock that did not hold is set once more, and the window is repeated, before anybody
+ * says that the level does not exist: a driver that is loaded anew forgets its locks. */
+static enum wg_code measure(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                            bool is_bare, struct wg_error *err)
+{
+    enum wg_tune_set_outcome set = WG_TUNE_SET;
+    char why[WG_WORKLOAD_WHY_SIZE];
+    size_t refused = 0;
+    enum wg_code code = wg__tune_measure(run, levels, is_bare, err);
+    if (code != WG_OK || run->window.sample.outcome != WG_WORKLOAD_OK ||
+        ignored_hz(run, levels) == 0)
+        return code;
+    wg__tune_say(run, "a clock ran above its lock: it is set and measured once more");
+    run->devices_are_set = false;
+    code = wg__tune_set_devices(run, levels, &set, &refused, why, err);
+    /* What could not be set now shows in the next window, or as somebody else's write. */
+    return code == WG_OK ? wg__tune_measure(run, levels, is_bare, err) : code;
+}
 
 /* Whether the newest window ends the trial: it failed, was cut, is worthless. */
 static enum wg_code judge_window(struct wg_tune_run *run, const struct wg_tune_levels *levels,
@@ -341,8 +393,21 @@ static enum wg_code measure_least_batch(struct wg_tune_run *run,
         return take_failure(run, outcome, why, out, has_ended, err);
     }
     if (code == WG_OK)
-        code = wg__tune_measure(run, &least, true, err);
+        code = measure(run, &least, true, err);
     return code == WG_OK ? judge_window(run, &least, out, is_over, has_ended, err) : code;
+}
+
+/* At the load the draw of the arrivals leaves an error, too: the same one in every window. */
+static double with_draw(const struct wg_tune_run *run, size_t term, double error)
+{
+    static const double least = 1e-6;
+    double value = NAN, drawn = 0;
+    if (run->request->arrivals == NULL ||
+        wg__tune_term_evaluate(term_of(run, term), &run->window.drawn, &value, &drawn, NULL) !=
+            WG_OK ||
+        drawn < least)
+        return error;
+    return fmin(most_error, hypot(error > 0 ? error : run->request->precision, drawn));
 }
 
 static void finish(struct wg_tune_run *run, const struct windows *windows,
@@ -361,7 +426,7 @@ static void finish(struct wg_tune_run *run, const struct windows *windows,
     out->told.objective_error = error_of(run, windows, 0);
     for (size_t i = 1; i < term_count(run); i++) {
         out->told.figures[i - 1] = mean_of(windows->values[i], windows->count);
-        out->told.figure_errors[i - 1] = error_of(run, windows, i);
+        out->told.figure_errors[i - 1] = with_draw(run, i, error_of(run, windows, i));
     }
     if (out->told.outcome == WG_TRIAL_MEASURED)
         wg__tune_tell_slack(&run->power, run->request->knobs, &out->told);
@@ -376,7 +441,7 @@ static enum wg_code measure_all(struct wg_tune_run *run, const struct wg_tune_le
     wg__tune_power_begin(&run->power);
     do {
         run->window_number = windows->count;
-        enum wg_code code = wg__tune_measure(run, levels, false, err);
+        enum wg_code code = measure(run, levels, false, err);
         if (code == WG_OK)
             code = judge_window(run, levels, out, &is_over, has_ended, err);
         if (code != WG_OK || is_over)

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import urllib.request
 
@@ -136,7 +137,7 @@ class Searching(Case):
     def first(self, energy, figures, *arguments):
         found = self.result("--knob", "batch=1:batch", *QUICK[2:], "--energy", energy, "--max-trials", 1, *arguments, "--",
                             *self.script(self.TOLD + figures + '}"; sleep 0.1'))
-        return found["trials"][0]["figures"]
+        return found["trials"][0]["objective"]
 
     def test_joules_belong_to_the_time_that_is_told(self):
         load = ("--arrivals", "uniform:8", "--load-requests", 20000)  # busy for 0.8 of the time
@@ -148,8 +149,8 @@ class Searching(Case):
                 ("model:busy=100,idle=30", '', 10, 100 * 0.1 + 30 * 0.2 / 8),
                 ("model:busy=100,idle=30", ', \\"busy_s\\": 4', 430 / 50, 100 * 0.1 + 30 * 0.2 / 8)):
             with self.subTest(energy=energy, figures=figures):
-                self.assertAlmostEqual(self.first(energy, figures)["energy_per_request_j"], alone, delta=1e-9)
-                self.assertAlmostEqual(self.first(energy, figures, *load)["energy_per_request_j"], loaded, delta=0.01)
+                self.assertAlmostEqual(self.first(energy, figures), alone, delta=1e-9)
+                self.assertAlmostEqual(self.first(energy, figures, *load), loaded, delta=0.01)
 
     def test_metered_joules_belong_to_the_marked_window(self):
         # The idle GPU's watts are constant: busy, idle and mean power are one, P, and a request costs P / rate.
@@ -161,9 +162,10 @@ class Searching(Case):
         figures = json.loads(alone.stdout)["trials"][0]["figures"]
         self.assertAlmostEqual(figures["time_s"], 0.3, delta=0.1)
         self.assertAlmostEqual(figures["energy_per_request_j"], figures["power_w"] * figures["time_s"] / 3, delta=1e-6)
-        loaded = self.result(*arguments, "--idle-power", round(figures["power_w"]), "--arrivals", "uniform:8", "--", *self.script(text))
-        figures = loaded["trials"][0]["figures"]
-        self.assertAlmostEqual(figures["energy_per_request_j"] * 8 / figures["power_w"], 1, delta=0.1)
+        at_load = ("--idle-power", round(figures["power_w"]), "--arrivals", "uniform:8")
+        loaded = self.result(*arguments, *at_load, "--", *self.script(text))
+        power_w = loaded["trials"][0]["figures"]["power_w"]
+        self.assertAlmostEqual(loaded["trials"][0]["objective"] * 8 / power_w, 1, delta=0.1)
         unmarked = self.tune(*arguments, "--", *self.script(text.replace("wattgov: ", "")))
         self.assertIn("let it print 'wattgov: begin'", unmarked.stderr)
 
@@ -175,7 +177,7 @@ class Searching(Case):
     def test_nothing_feasible_is_said(self):
         done = self.tune("--knob", BATCHES, "--limit", "p99_s<=0.0001", *QUICK, "--", *self.script(SCRIPT))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no configuration is known to meet the limits", done.stdout)
+        self.assertIn("nothing is known to meet the limits; nearest: p99_s 0.001 of <= 0.0001", done.stdout)
         self.assertRegex(done.stdout, "returned +batch 1 ")
 
     def test_a_dry_run_needs_and_runs_nothing(self):
@@ -357,6 +359,28 @@ class Failing(Case):
         self.assertEqual(found["trials_counted"], 2)
         self.expect_nothing_left()
 
+    def test_where_nothing_meets_the_limits_the_nearest_is_returned_and_told(self):
+        text = ('for i in 1 2 3 4 5 6; do echo "{\\"p99_s\\": 0.{batch}, \\"requests\\": 9, \\"energy_j\\": 5}"; sleep 0.05; done')
+        for policy in ("wattgov", "random"):
+            done = self.tune("--knob", "batch=9,8,7:batch", "--limit", "p99_s<=0.1", *QUICK, "--policy", policy, "-o",
+                             self.path("n.yaml"), "--", *self.script(text))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("nothing is known to meet the limits; nearest: p99_s", done.stdout)
+            self.assertRegex(done.stderr, "(?m)^.*trial 1.*batch 9")  # the default, whatever the policy
+            with open(self.path("n.yaml"), encoding="utf-8") as file:
+                self.assertIn("is_feasible: false", file.read())
+
+    def test_a_cap_of_somebody_else_ends_it_and_is_named(self):
+        self.fault(self.machine, "cap", "--value", "150")
+        done = self.tune("--json", "--knob", "gpu_clock=900,1000,1200,1410MHz", "--knob", "batch=1,2,4,8:batch", "--cool-down",
+                         "50ms", "--settle", "0s", "--no-warm-up", "--min-windows", 1, "--max-windows", 1, "--",
+                         "/usr/bin/python3", WORKLOAD, tool("wattgov-vgpu"), "--batch", "{batch}", "--seconds", "0.2")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["end"], len(found["trials"])), ("held", 5), done.stderr)
+        self.assertIn("gpu0 enforces 150 W, 400 W was asked for", found["why"])
+        self.expect_nothing_left()
+
     def test_a_hot_window_is_thrown_away(self):
         self.fault(self.machine, "temperature", "--value", "99")
         process = self.in_background("--json", "--knob", "gpu_clock=1410MHz", "--knob", "batch=1:batch", *QUICK, "--cool-down",
@@ -426,6 +450,21 @@ class Interrupting(Case):
         other = self.tune(*knobs[:-1], 6, "--state", state, "--resume", *workload)
         self.assertEqual(other.returncode, 1)
         self.assertIn("is of another tuning: its seed differs", other.stderr)
+
+    def test_thousands_of_old_trials_are_taken_in_at_once(self):
+        knobs = ("--knob", BATCHES, *QUICK)
+        state = self.path("t.state")
+        self.result(*knobs, "--state", state, "--", *self.script(SCRIPT))
+        with open(state, encoding="utf-8") as file:
+            held = json.load(file)
+        held["trials"] = (held["trials"] * 3800)[:3800]
+        with open(state, "w", encoding="utf-8") as file:
+            json.dump(held, file)
+        begin_s = time.monotonic()
+        found = self.result(*knobs, "--state", state, "--resume", "--max-trials", 3801, "--", *self.script(SCRIPT))
+        self.assertLess(time.monotonic() - begin_s, 20)
+        self.assertGreaterEqual(found["trials_resumed"], 3800)
+        self.assertEqual(found["returned"]["settings"], {"batch": 8})
 
     def test_ctrl_c_gives_the_best_so_far(self):
         process = self.in_background("--json", "--knob", BATCHES, *QUICK, "--", *self.script(SCRIPT + "; sleep 0.2"))
