@@ -66,3 +66,15 @@ size_t wg__board_rows_thin(struct wg_board_row *rows, size_t count, size_t most,
         rows[kept - 1] = pinned;
     return kept;
 }
+
+size_t wg__board_rows_bound(struct wg_board_row *rows, size_t count, double centre, uint32_t always)
+{
+    double least = (double)INFINITY;
+    if (count <= WG_BOARD_ROWS_MOST)
+        return count;
+    count = wg__board_rows_pool(rows, count);
+    for (size_t i = 0; i < count; i++)
+        least = fmin(least, rows[i].value);
+    return wg__board_rows_thin(rows, count, WG_BOARD_ROWS_MOST, isnan(centre) ? least : centre,
+                               always);
+}

@@ -19,6 +19,10 @@
 
 enum { WG_BOARD_ROWS_MOST = 300 };
 
+/* Both, where there are more than ROWS_MOST; `centre` NAN: the least value. */
+size_t wg__board_rows_bound(struct wg_board_row *rows, size_t count, double centre,
+                            uint32_t always);
+
 /* One row a configuration; returns how many are left, by configuration. */
 size_t wg__board_rows_pool(struct wg_board_row *rows, size_t count);
 

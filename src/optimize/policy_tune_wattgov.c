@@ -176,19 +176,6 @@ static bool is_surprising(const struct state *state, size_t channel, size_t conf
     return value > (double)mean[wg__board_pool_candidate(state->pool, configuration)];
 }
 
-/* Very many rows are made fewer (board_rows.h): a decision must not take minutes. */
-static size_t bound_rows(const struct state *state, size_t channel, struct wg_board_row *rows,
-                         size_t count)
-{
-    if (count <= WG_BOARD_ROWS_MOST)
-        return count;
-    count = wg__board_rows_pool(rows, count);
-    double centre = channel > 0 ? state->bound[channel] : (double)INFINITY;
-    for (size_t i = 0; i < count && channel == 0; i++)
-        centre = fmin(centre, rows[i].value);
-    return wg__board_rows_thin(rows, count, WG_BOARD_ROWS_MOST, centre, (uint32_t)state->reference);
-}
-
 /* The rows of all channels; cut ones only where they are surprising (`with_cuts`). */
 static void fill_channels(struct state *state, const struct wg_tuning_view *view, bool with_cuts,
                           struct wg_board_channel *channels)
@@ -212,7 +199,9 @@ static void fill_channels(struct state *state, const struct wg_tuning_view *view
                 (struct wg_board_row){(uint32_t)trial->configuration, value,
                                       is_cut ? hypot(absolute, cut_noise) : absolute};
         }
-        channels[c].count = bound_rows(state, c, rows, channels[c].count);
+        channels[c].count =
+            wg__board_rows_bound(rows, channels[c].count, c > 0 ? state->bound[c] : (double)NAN,
+                                 (uint32_t)state->reference);
     }
 }
 

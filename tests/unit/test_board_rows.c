@@ -52,11 +52,32 @@ static void few_rows_are_left_alone(void **state)
     assert_int_equal(rows[0].configuration, 7);
 }
 
+/* Of 2000 configurations, each measured twice, the cheapest stay. */
+static void very_many_rows_are_bounded(void **state)
+{
+    static struct wg_board_row rows[4000];
+    double highest = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 4000; i++)
+        rows[i] = (struct wg_board_row){i % 2000, (double)(i % 2000), 0.1};
+    assert_int_equal(wg__board_rows_bound(rows, WG_BOARD_ROWS_MOST, NAN, 0), WG_BOARD_ROWS_MOST);
+    const size_t kept = wg__board_rows_bound(rows, 4000, NAN, 1000);
+    assert_int_equal(kept, WG_BOARD_ROWS_MOST);
+    for (size_t i = 0; i < kept / 2; i++) {
+        assert_true(rows[i].value < (double)kept / 2);
+        check_close(rows[i].sd, 0.1 / sqrt(2), 1e-12);
+    }
+    for (size_t i = 0; i < kept; i++)
+        highest = fmax(highest, rows[i].value);
+    assert_true(highest > 1900);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(measurements_of_one_configuration_become_one),
         cmocka_unit_test(the_nearest_stay_and_the_rest_is_spread),
+        cmocka_unit_test(very_many_rows_are_bounded),
         cmocka_unit_test(few_rows_are_left_alone),
     };
     return run_tests(tests);
