@@ -252,7 +252,7 @@ void wg__tune_standing_text(const struct wg_tune_report *report, struct wg_buffe
         return;
     }
     if (is_default)
-        wg__buffer_puts(out, "the default: nothing cheaper was found; ");
+        wg__buffer_puts(out, "the default: nothing is cheaper beyond the noise; ");
     if (best->is_validated && standing.trials >= 2)
         wg__buffer_puts(out, "validated");
     else if (best->is_validated && report->setup->goal.limit_count > 0)

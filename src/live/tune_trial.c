@@ -21,13 +21,14 @@
 #include "live/tune_quantity.h"
 #include "live/workload_figures.h"
 
-static const double pooled_most = 6;     /* windows that earlier trials count as, at most */
-static const double pooled_trusted = 4;  /* of them, for one window to do */
-static const double prior_windows = 1;   /* that the wanted precision itself counts as */
-static const double hopeless_sigmas = 4; /* beyond a limit */
-static const double most_error = 0.2;    /* a percentile of too few samples has no upper end */
-static const double least_error = 1e-4;  /* nothing real is better known */
-static const double clock_slack = 1.02;  /* a clock that runs above its lock by more ignores it */
+static const double pooled_most = 6;      /* windows that earlier trials count as, at most */
+static const double pooled_trusted = 4;   /* of them, for one window to do */
+static const double prior_windows = 1;    /* that the wanted precision itself counts as */
+static const double hopeless_sigmas = 4;  /* beyond a limit */
+static const double most_error = 0.2;     /* a percentile of too few samples has no upper end */
+static const double unknown_error = 0.99; /* and more: how a workload says that it knows none */
+static const double least_error = 1e-4;   /* nothing real is better known */
+static const double clock_slack = 1.02;   /* a clock that runs above its lock by more ignores it */
 static const double cooler_c = 5;
 static const double below_asked = 0.99; /* a limit that holds is another one than ours */
 
@@ -75,12 +76,15 @@ static double error_of(const struct wg_tune_run *run, const struct windows *wind
 {
     const size_t n = windows->count;
     double own2 = 0;
-    bool is_own_known = true;
+    bool is_own_known = true, is_unknown = false;
     for (size_t i = 0; i < n; i++) {
         const double error = windows->own[term][i];
         own2 += error * error / (double)n;
         is_own_known &= error > 0;
+        is_unknown |= error >= unknown_error;
     }
+    if (is_unknown)
+        return 1;
     const struct wg_tune_noise *noise = &run->noise[term];
     const double pooled = fmin(noise->freedom, pooled_most);
     const double prior = run->request->precision * run->request->precision;
@@ -407,7 +411,7 @@ static double with_draw(const struct wg_tune_run *run, size_t term, double error
             WG_OK ||
         drawn < least)
         return error;
-    return fmin(most_error, hypot(error > 0 ? error : run->request->precision, drawn));
+    return fmin(fmax(error, most_error), hypot(error > 0 ? error : run->request->precision, drawn));
 }
 
 static void finish(struct wg_tune_run *run, const struct windows *windows,

@@ -224,10 +224,8 @@ static bool is_certain(struct wg_tuner *tuner, size_t configuration)
 }
 
 /* A policy whose forecasts are no calibrated posterior cannot be certain. */
-static bool is_confirmed(struct wg_tuner *tuner)
+static bool is_confirmed(struct wg_tuner *tuner, size_t returned)
 {
-    const size_t returned = tuner->choice.returned;
-
     return tuner->measured[returned] >= 2 || (tuner->ops->validates && is_certain(tuner, returned));
 }
 
@@ -290,25 +288,6 @@ static void close_up(struct wg_tuner *tuner)
             tuner->validations + 1, VALIDATIONS_MAX);
 }
 
-/* Where every trial was cut, the one that its bound puts nearest to the limits. */
-static void return_cut(const struct wg_tuner *tuner, const struct wg_tuning_view *view,
-                       struct wg_tuning_choice *choice)
-{
-    double least = (double)INFINITY;
-
-    choice->is_feasible = false;
-    for (size_t i = 0; i < view->trial_count; i++) {
-        const double excess = wg__tuning_excess(view->goal, &view->trials[i]);
-
-        if (tuner->bans.is_banned[view->trials[i].configuration])
-            continue;
-        if (excess < least || choice->returned >= view->space->count) {
-            least = excess;
-            choice->returned = view->trials[i].configuration;
-        }
-    }
-}
-
 static bool wants_default(const struct wg_tuner *tuner)
 {
     return tuner->ops->default_first || tuner->config.default_first;
@@ -330,7 +309,7 @@ static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
         if (code != WG_OK)
             return code;
         if (choice.returned >= count)
-            return_cut(tuner, &view, &choice);
+            wg__tuning_best_cut(&view, tuner->bans.is_banned, &choice);
     }
     assert(choice.next >= count || !view.is_banned[choice.next]);
     assert(choice.next >= count || choice.reason == WG_TUNER_REMEASURE ||
@@ -559,7 +538,11 @@ enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *ou
 
     if (code != WG_OK)
         return code;
-    const struct wg_tuning_choice *choice = &tuner->choice;
+    const struct wg_tuning_view view = view_of(tuner);
+    struct wg_tuning_choice kept = tuner->choice;
+    if (tuner->config.default_first)
+        wg__tuning_keep_default(&view, &kept);
+    const struct wg_tuning_choice *choice = &kept;
     const bool is_done = tuner->question.kind == WG_TUNER_DONE;
     struct wg_tuner_result result = {
         .end = is_done ? tuner->question.end : WG_TUNER_RUNNING,
@@ -570,7 +553,7 @@ enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *ou
         .failed_trials = tuner->failed,
         .expected_saving = choice->expected_saving,
     };
-    result.is_validated = result.is_feasible && is_confirmed(tuner);
+    result.is_validated = result.is_feasible && is_confirmed(tuner, choice->returned);
     (void)forecast_of(tuner, choice->returned, &result.forecast);
     (void)snprintf(result.why, sizeof result.why, "%s",
                    is_done ? tuner->question.why : "the search goes on");

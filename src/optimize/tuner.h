@@ -89,7 +89,8 @@ struct wg_tuner_config {
     double stop_share; /* expected relative saving below which it stops; 0: the policy's own */
     size_t max_trials; /* 0: 30, or all configurations if they are fewer */
     bool validate;     /* a final trial of what is returned; `wattgov` only */
-    bool default_first; /* measure the default first, whatever the policy */
+    bool default_first; /* measure the default first, whatever the policy, and return it unless
+                           something is cheaper beyond the error of that: for live tuning */
     bool never_stops;   /* to the budget, or until all is tried: for studies of the first hit */
     double
         trial_s; /* what a trial takes; against it knobs' switch_s are weighed. 0: they are not */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The best configuration by what was measured, taken at its word.
+ * The best configuration by what was measured, taken at its word; and when that is no better than
+ * the default.
  *
  * This is what the paper's method and blind search return. It chooses the luckiest measurement
  * among many, so it tends to return something a little worse, and a little more often over a limit,
@@ -76,4 +77,76 @@ void wg__tuning_best_seen(const struct wg_tuning_view *view, struct wg_tuning_ch
     const struct wg_trial *second = best_but(view, best->configuration);
     if (second != NULL && is_within(view, second))
         choice->runner_up = second->configuration;
+}
+
+void wg__tuning_best_cut(const struct wg_tuning_view *view, const bool *is_banned,
+                         struct wg_tuning_choice *choice)
+{
+    double least = (double)INFINITY;
+
+    choice->is_feasible = false;
+    for (size_t i = 0; i < view->trial_count; i++) {
+        const double excess = wg__tuning_excess(view->goal, &view->trials[i]);
+
+        if (is_banned[view->trials[i].configuration])
+            continue;
+        if (excess < least || choice->returned >= view->space->count) {
+            least = excess;
+            choice->returned = view->trials[i].configuration;
+        }
+    }
+}
+
+/* Whether each limit is kept by two standard errors. */
+static bool is_well_within(const struct wg_tuning_view *view, const struct wg_trial *trial)
+{
+    for (size_t i = 0; i < view->goal->limit_count; i++) {
+        const struct wg_tuning_limit *limit = &view->goal->limits[i];
+        const double told = trial->figure_errors[i];
+        const double room = 2 * (told > 0 ? told : view->noise) * fabs(trial->figures[i]);
+        const double slack = limit->bound - trial->figures[i];
+
+        if (!((limit->is_minimum ? -slack : slack) >= room))
+            return false;
+    }
+    return true;
+}
+
+/* The mean objective of a configuration's measured trials, and its relative standard error; 0: it
+ * has none, or (`within`) one that is not well within the limits. */
+static double mean_objective(const struct wg_tuning_view *view, size_t configuration, bool within,
+                             double *error)
+{
+    double sum = 0, variance = 0, count = 0;
+
+    for (size_t i = 0; i < view->trial_count; i++) {
+        const struct wg_trial *trial = &view->trials[i];
+
+        if (trial->configuration != configuration || trial->outcome != WG_TRIAL_MEASURED)
+            continue;
+        if (within && !is_well_within(view, trial))
+            return 0;
+        const double told = trial->objective_error > 0 ? trial->objective_error : view->noise;
+        sum += trial->objective;
+        variance += told * told;
+        count++;
+    }
+    *error = count > 0 ? sqrt(variance) / count : 0;
+    return count > 0 ? sum / count : 0;
+}
+
+void wg__tuning_keep_default(const struct wg_tuning_view *view, struct wg_tuning_choice *choice)
+{
+    const size_t preset = view->space->default_configuration;
+    double preset_error = 0, error = 0;
+
+    if (choice->returned >= view->space->count || choice->returned == preset ||
+        !choice->is_feasible || view->is_banned[preset])
+        return;
+    const double usual = mean_objective(view, preset, true, &preset_error);
+    const double cost = mean_objective(view, choice->returned, false, &error);
+    if (!(usual > 0 && cost > 0) || cost < usual * (1 - hypot(error, preset_error)))
+        return;
+    choice->runner_up = choice->returned;
+    choice->returned = preset;
 }

@@ -88,6 +88,14 @@ double wg__tuning_log_survival(const struct wg_tuning_view *view, size_t configu
  * these; if none, the one that exceeds its worst limit by the least share. */
 void wg__tuning_best_seen(const struct wg_tuning_view *view, struct wg_tuning_choice *choice);
 
+/* Where nothing was measured whole, the cut trial that its bound puts nearest to the limits. */
+void wg__tuning_best_cut(const struct wg_tuning_view *view, const bool *is_banned,
+                         struct wg_tuning_choice *choice);
+
+/* A change for nothing is no gain: the default is returned, if it was measured within its limits by
+ * two standard errors, unless what would be is cheaper by more than the error of the difference. */
+void wg__tuning_keep_default(const struct wg_tuning_view *view, struct wg_tuning_choice *choice);
+
 /* By which share of its bound a trial exceeds its worst limit; at most 0: within all of them. A
  * figure of a CUT trial that is unknown counts as at its bound. */
 double wg__tuning_excess(const struct wg_tuning_goal *goal, const struct wg_trial *trial);

@@ -396,6 +396,49 @@ static void the_default_comes_first_whatever_the_policy_where_that_is_asked_for(
     wg__tuning_space_free(space);
 }
 
+/* 900/1 is the default, at 5; 900/4 costs less by a share that is within its error, or beyond. */
+static void a_saving_within_its_error_is_no_reason_to_leave_the_default(void **state)
+{
+    static const struct {
+        double cost, error, preset_s;
+        bool live;
+        size_t returned;
+    } cases[] = {
+        {4.9, 0.02, 0.05, true, 4},  /* 2 % +- 2.8 % */
+        {4.9, 0.005, 0.05, true, 5}, /* 2 % +- 0.7 % */
+        {4.9, 0.02, 0.05, false, 5}, /* a study returns the best */
+        {4.9, 0.02, 0.2, true, 5},   /* the default is over its limit, */
+        {4.9, 0.02, 0.098, true, 5}, /* or perhaps */
+    };
+    struct wg_tuning_space *space = small_space();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wg_tuner_config config = config_of(space);
+        struct wg_tuner_result result;
+
+        config.default_first = cases[i].live;
+        struct wg_tuner *tuner = tuner_of(&config);
+        const struct wg_trial preset = {.configuration = 4,
+                                        .objective = 5,
+                                        .objective_error = cases[i].error,
+                                        .figures = {cases[i].preset_s}};
+        const struct wg_trial other = {.configuration = 5,
+                                       .objective = cases[i].cost,
+                                       .objective_error = cases[i].error,
+                                       .figures = {0.06}};
+        assert_int_equal(wg__tuner_tell(tuner, &preset, NULL), WG_OK);
+        assert_int_equal(wg__tuner_tell(tuner, &other, NULL), WG_OK);
+        assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+        assert_int_equal(result.configuration, cases[i].returned);
+        assert_true(result.is_feasible);
+        if (result.configuration == 4)
+            assert_int_equal(result.runner_up, 5);
+        wg__tuner_free(tuner);
+    }
+    wg__tuning_space_free(space);
+}
+
 /* Thousands of old trials: no decision in between, the same knowledge, and one that is bounded. */
 static void recalled_trials_count_as_told_ones(void **state)
 {
@@ -433,6 +476,7 @@ int main(void)
         cmocka_unit_test(with_nothing_within_the_limit_the_nearest_is_returned_and_said_so),
         cmocka_unit_test(with_everything_cut_the_least_bound_is_returned),
         cmocka_unit_test(the_default_comes_first_whatever_the_policy_where_that_is_asked_for),
+        cmocka_unit_test(a_saving_within_its_error_is_no_reason_to_leave_the_default),
         cmocka_unit_test(recalled_trials_count_as_told_ones),
         cmocka_unit_test(a_thrown_away_sample_is_asked_again_a_bounded_number_of_times),
         cmocka_unit_test(a_group_that_crashes_twice_is_banned_unless_it_works_as_often),

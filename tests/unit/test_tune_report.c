@@ -229,7 +229,7 @@ static void says_how_sure_the_returned_one_is(void **state)
     stage.result.best.is_validated = false;
     expect_standing(&stage, "measured once");
     stage.result.best.configuration = 0;
-    expect_standing(&stage, "the default: nothing cheaper was found; measured once");
+    expect_standing(&stage, "the default: nothing is cheaper beyond the noise; measured once");
     stage.result.count = 1;
     expect_standing(&stage, "the default: nothing else was measured");
     stage_fini(&stage);
