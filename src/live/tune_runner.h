@@ -106,8 +106,8 @@ struct wg_tune_result {
     size_t not_restored;
     bool workload_not_restored;
     char workload_end[WG_WORKLOAD_WHY_SIZE + 64]; /* what became of it; "": nothing to tell
-                                                            */
-    size_t unsaved; /* checkpoints that could not be written */
+                                                   */
+    size_t unsaved;                               /* checkpoints that could not be written */
     double time_s;
     double idle_w;                /* NAN: not measured */
     enum wg_energy_source source; /* of a metered energy */

@@ -378,7 +378,7 @@ static enum wg_code check(const struct wg_workload_server_opts *opts, struct wg_
         return wg__fail(err, WG_EINVAL, "server '%s': expected http://HOST:PORT, of gRPC too",
                         opts->url != NULL ? opts->url : "");
     if (opts->model == NULL && opts->protocol != WG_SERVER_OPENAI)
-        return wg__fail(err, WG_EINVAL, "%s: which model?", opts->url);
+        return wg__fail(err, WG_EINVAL, "%s: which model? (--model NAME)", opts->url);
     if (opts->is_foreign_load && opts->statistics != WG_SERVER_STATISTICS_TRITON)
         return wg__fail(err, WG_EINVAL,
                         "a load that others make is measured by Triton's statistics only");
