@@ -161,6 +161,20 @@ static unsigned twice_largest_batch(const struct wg_tune_knobs *knobs)
     return (unsigned)fmin(2 * largest, most);
 }
 
+/* Where the configuration of a running server is kept meanwhile. */
+static void find_original(struct wg_tune_setup *setup)
+{
+    const struct wg_tune_args *args = setup->args;
+    if (setup->state[0] != '\0' && args->command.count == 0) {
+        (void)snprintf(setup->original, sizeof setup->original, "%s.server", setup->state);
+        if (!args->dry_run && access(setup->original, F_OK) == 0)
+            (void)fprintf(stderr,
+                          "wattgov tune: an earlier run was killed: the configuration that the "
+                          "model had before comes back at the end of this one (%s)\n",
+                          setup->original);
+    }
+}
+
 /* A server that runs, or that the command behind -- starts. */
 static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *err)
 {
@@ -178,14 +192,7 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
     wg__buffer_fini(&text);
     if (setup->workload_text == NULL || (args->command.count > 0 && setup->server_command == NULL))
         return wg__fail(err, WG_ENOMEM, "out of memory");
-    if (setup->state[0] != '\0' && args->command.count == 0) {
-        (void)snprintf(setup->original, sizeof setup->original, "%s.server", setup->state);
-        if (!args->dry_run && access(setup->original, F_OK) == 0)
-            (void)fprintf(stderr,
-                          "wattgov tune: an earlier run was killed: the configuration that the "
-                          "model had before comes back at the end of this one (%s)\n",
-                          setup->original);
-    }
+    find_original(setup);
     const enum wg_code code = wg__tune_server_opts(
         &setup->server, &args->server, setup->server_command, args->arrivals, args->seed, err);
     /* Its own counts tell the time of a batch only where batches are made. */

@@ -424,7 +424,8 @@ static enum wg_code read_config(struct wg_workload_server *server, struct wg_err
     return code;
 }
 
-static enum wg_code open_parts(struct wg_workload_server *server, struct wg_error *err)
+/* The one that is told, and the one that a killed run has left. */
+static enum wg_code read_configs(struct wg_workload_server *server, struct wg_error *err)
 {
     const struct wg_workload_server_opts *opts = &server->opts;
     enum wg_code code = read_config(server, err);
@@ -432,6 +433,13 @@ static enum wg_code open_parts(struct wg_workload_server *server, struct wg_erro
         code = wg__server_original_read(&server->original, opts->original_file, opts->url,
                                         opts->model, err);
     server->is_changed = server->original != NULL;
+    return code;
+}
+
+static enum wg_code open_parts(struct wg_workload_server *server, struct wg_error *err)
+{
+    const struct wg_workload_server_opts *opts = &server->opts;
+    enum wg_code code = read_configs(server, err);
     if (code == WG_OK && opts->arrivals != NULL) {
         struct wg_rng rng;
         wg__rng_init(&rng, opts->seed);
