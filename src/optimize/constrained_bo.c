@@ -36,7 +36,6 @@
 #include "optimize/tuning_slack.h"
 
 enum {
-    TRIALS_DEFAULT = 30,
     DISCARDS_MAX = 3,      /* of a configuration; the next one counts as a crash */
     VALIDATIONS_MAX = 3,   /* in all */
     VALIDATION_BUDGET = 3, /* a budget below this is spent on searching alone */
@@ -130,7 +129,8 @@ static enum wg_code adopt(struct wg_tuner *tuner, const struct wg_tuner_config *
     if (!(config->noise > 0))
         tuner->config.noise = noise_default;
     if (config->max_trials == 0)
-        tuner->config.max_trials = count < TRIALS_DEFAULT ? count : TRIALS_DEFAULT;
+        tuner->config.max_trials =
+            count < WG_TUNER_TRIALS_DEFAULT ? count : WG_TUNER_TRIALS_DEFAULT;
     tuner->present = tuner->again = tuner->validated = count;
     wg__rng_init(&tuner->root, config->seed);
     for (size_t i = 0; i < config->goal.limit_count; i++) {
@@ -223,12 +223,6 @@ static bool is_certain(struct wg_tuner *tuner, size_t configuration)
     return true;
 }
 
-/* A policy whose forecasts are no calibrated posterior cannot be certain. */
-static bool is_confirmed(struct wg_tuner *tuner, size_t returned)
-{
-    return tuner->measured[returned] >= 2 || (tuner->ops->validates && is_certain(tuner, returned));
-}
-
 /* Whether what would be returned now should be measured once more. That it was measured twice
  * during the search is no confirmation: it may be returned because both were lucky. */
 static bool wants_validation(struct wg_tuner *tuner)
@@ -265,7 +259,9 @@ static void end_with(struct wg_tuner *tuner, enum wg_tuner_end end)
 
     tuner->question = (struct wg_tuner_question){
         .kind = WG_TUNER_DONE, .configuration = config->space->count, .end = end};
-    if (end == WG_TUNER_BUDGET)
+    if (end == WG_TUNER_EXHAUSTED && told_of(tuner) >= config->space->count)
+        (void)snprintf(why, size, "every configuration was tried");
+    else if (end == WG_TUNER_BUDGET)
         (void)snprintf(why, size, "all %zu trials are used", config->max_trials);
     else if (end == WG_TUNER_EXHAUSTED)
         (void)snprintf(why, size, "every configuration that is left was tried");
@@ -274,6 +270,24 @@ static void end_with(struct wg_tuner *tuner, enum wg_tuner_end end)
     else
         (void)snprintf(why, size, "no trial is expected to save more than %.2g %%",
                        fmax(0.01, 100 * saving));
+}
+
+/* Whether nothing is left that was never tried. */
+static bool is_all_tried(const struct wg_tuner *tuner)
+{
+    for (size_t c = 0; c < tuner->config.space->count; c++)
+        if (!tuner->is_tried[c] && !tuner->bans.is_banned[c])
+            return false;
+    return true;
+}
+
+/* A budget that is just enough for all there is was no reason to end. */
+static void run_out(struct wg_tuner *tuner)
+{
+    if (tuner->closing != WG_TUNER_RUNNING)
+        end_with(tuner, tuner->closing);
+    else
+        end_with(tuner, is_all_tried(tuner) ? WG_TUNER_EXHAUSTED : WG_TUNER_BUDGET);
 }
 
 /* The end has been decided: confirm, or be done. */
@@ -352,7 +366,7 @@ static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
         return code;
     tuner->has_plan = true;
     if (told_of(tuner) >= config->max_trials)
-        end_with(tuner, tuner->closing != WG_TUNER_RUNNING ? tuner->closing : WG_TUNER_BUDGET);
+        run_out(tuner);
     else if (tuner->again < count && !tuner->bans.is_banned[tuner->again])
         ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
                 "its sample was thrown away (%u of at most %d)",
@@ -553,7 +567,10 @@ enum wg_code wg__tuner_result(struct wg_tuner *tuner, struct wg_tuner_result *ou
         .failed_trials = tuner->failed,
         .expected_saving = choice->expected_saving,
     };
-    result.is_validated = result.is_feasible && is_confirmed(tuner, choice->returned);
+    result.is_validated = result.is_feasible && tuner->measured[choice->returned] >= 2;
+    /* A policy whose forecasts are no calibrated posterior cannot be certain. */
+    result.is_certain =
+        result.is_feasible && tuner->ops->validates && is_certain(tuner, choice->returned);
     (void)forecast_of(tuner, choice->returned, &result.forecast);
     (void)snprintf(result.why, sizeof result.why, "%s",
                    is_done ? tuner->question.why : "the search goes on");

@@ -45,7 +45,7 @@
 #include "base/error.h"
 #include "optimize/tuning_space.h"
 
-enum { WG_TUNING_LIMITS_MAX = 8, WG_TUNER_WHY_SIZE = 200 };
+enum { WG_TUNING_LIMITS_MAX = 8, WG_TUNER_WHY_SIZE = 200, WG_TUNER_TRIALS_DEFAULT = 30 };
 
 /* What physics knows of a measured figure. */
 enum wg_tuning_kind {
@@ -87,7 +87,7 @@ struct wg_tuner_config {
     uint64_t seed;
     double noise;      /* relative standard error of a figure where the trial tells none; 0: 0.02 */
     double stop_share; /* expected relative saving below which it stops; 0: the policy's own */
-    size_t max_trials; /* 0: 30, or all configurations if they are fewer */
+    size_t max_trials; /* 0: TRIALS_DEFAULT, or all configurations if they are fewer */
     bool validate;     /* a final trial of what is returned; `wattgov` only */
     bool default_first; /* measure the default first, whatever the policy, and return it unless
                            something is cheaper beyond the error of that: for live tuning */
@@ -166,7 +166,8 @@ struct wg_tuner_result {
     enum wg_tuner_end end;  /* RUNNING: the best so far */
     size_t configuration;   /* returned; space->count: nothing was measured, not even cut */
     bool is_feasible;       /* believed to meet the limits; false: the most probable one */
-    bool is_validated;      /* and measured twice, or more than 3 sd within each limit */
+    bool is_validated;      /* and measured more than once, still so */
+    bool is_certain;        /* and believed to be more than 3 sd within each limit */
     size_t runner_up;       /* the next best that is believed to meet them; space->count: none */
     size_t trials;          /* that count */
     size_t failed_trials;   /* of these: crashed, hung, out of memory */

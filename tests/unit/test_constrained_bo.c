@@ -103,7 +103,8 @@ static void blind_search_tries_all_once_and_returns_the_best_within_the_limit(vo
     assert_int_equal(result.runner_up, 2);
     assert_true(result.is_feasible && !result.is_validated);
     assert_int_equal(result.trials, 6);
-    assert_int_equal(result.end, WG_TUNER_BUDGET); /* all of them are the default budget */
+    assert_int_equal(result.end, WG_TUNER_EXHAUSTED); /* the default budget is all of them */
+    assert_string_equal(result.why, "every configuration was tried");
     wg__tuner_free(tuner);
     wg__tuning_space_free(space);
 }

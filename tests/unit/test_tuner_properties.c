@@ -238,6 +238,14 @@ static void book(struct run *run, const struct wg_trial *trial)
     run->told[run->steps++] = *trial;
 }
 
+static bool is_anything_left(const struct run *run, const struct wg_tuner *tuner)
+{
+    for (size_t c = 0; c < run->space->count; c++)
+        if (!run->is_tried[c] && !wg__tuner_is_banned(tuner, c))
+            return true;
+    return false;
+}
+
 static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_tuner_end end)
 {
     const struct wg_tuner_result result = tuning_result(tuner);
@@ -251,9 +259,11 @@ static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_t
     assert_int_equal(result.failed_trials, run->failed);
     assert_true(run->counted <= budget);
     assert_true(end != WG_TUNER_BUDGET || run->counted == budget);
+    assert_true(end != WG_TUNER_BUDGET || is_anything_left(run, tuner));
     assert_true(end != WG_TUNER_CONVERGED || !run->config.never_stops);
     assert_true(result.why[0] != '\0');
-    assert_true(!result.is_validated || (result.is_feasible && measured_of(run, c) > 0));
+    assert_true(result.is_validated == (result.is_feasible && measured_of(run, c) > 1));
+    assert_true(!result.is_certain || result.is_feasible);
     assert_true(!result.is_feasible || measured_of(run, c) > 0);
     assert_true(c == count || (run->is_tried[c] && !wg__tuner_is_banned(tuner, c)));
     assert_true(result.runner_up == count ||
@@ -275,7 +285,7 @@ static void hold_validation(const struct run *run, struct wg_tuner *tuner)
     if (!run->config.validate || run->config.never_stops || run->config.policy != WG_TUNER_WATTGOV)
         assert_int_equal(confirmations, 0);
     else if (result.is_feasible && result.end == WG_TUNER_CONVERGED)
-        assert_true(result.is_validated || confirmations == 3 ||
+        assert_true(result.is_validated || result.is_certain || confirmations == 3 ||
                     run->counted == run->config.max_trials ||
                     (run->config.max_trials == 0 && run->counted >= 30));
 }
