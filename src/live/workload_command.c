@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "live/group_reaper.h"
 #include "live/tune_template.h"
 #include "live/workload_figures.h"
 
@@ -31,6 +32,7 @@ struct command {
     struct wg_workload base;
     struct wg_workload_command_opts opts;
     struct wg_tune_command filled;
+    struct wg_group_reaper reaper; /* of the group that runs, should we be killed */
 };
 
 /* One run. */
@@ -205,8 +207,10 @@ static enum wg_code start(struct run *run, struct wg_error *err)
     }
     close_fd(&out[1]);
     close_fd(&errors[1]);
-    if (code == WG_OK)
+    if (code == WG_OK) {
+        wg__group_reaper_tell(&command->reaper, run->child.pid);
         run->pidfd = (int)syscall(SYS_pidfd_open, run->child.pid, 0);
+    }
     return code;
 }
 
@@ -237,6 +241,7 @@ static void end_group(struct run *run)
     (void)kill(-group, SIGKILL);
     while (!run->child.has_ended)
         tick(run);
+    wg__group_reaper_tell(&run->command->reaper, 0);
 }
 
 static void watch(struct run *run)
@@ -410,6 +415,7 @@ static enum wg_code recover(struct wg_workload *workload, struct wg_error *err)
 static void command_close(struct wg_workload *workload)
 {
     struct command *command = (struct command *)workload;
+    wg__group_reaper_stop(&command->reaper);
     wg__tune_command_fini(&command->filled);
     wg__free(command);
 }
@@ -428,6 +434,7 @@ enum wg_code wg__workload_command_open(struct wg_workload **out,
         return wg__fail(err, WG_ENOMEM, "out of memory");
     command->base.ops = &ops;
     command->opts = *opts;
+    wg__group_reaper_start(&command->reaper);
     *out = &command->base;
     return WG_OK;
 }
