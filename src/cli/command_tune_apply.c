@@ -6,7 +6,8 @@
  *               -> wait, looking after guard and foreign writes -> give back -> CMD's status
  *
  * Signals are passed on to the command as train does it. Nothing is set unless all can be:
- * half a configuration is none. With --best-effort the command runs all the same.
+ * half a configuration is none. With --best-effort the command runs all the same. Of the GPUs only
+ * those that were tuned are set, by their UUIDs, unless --gpu names others.
  */
 #include "cli/command_tune_apply.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
@@ -77,9 +79,44 @@ static void say(const char *line, void *context)
 
 /* -- The devices ------------------------------------------------------------------------------ */
 
-static bool is_target(const struct wg_device_info *info, enum wg_knob knob)
+static bool is_same_gpu(const struct wg_device_info *info, const struct wg_tune_applied_gpu *gpu)
 {
-    return knob == WG_KNOB_CPU_CLOCK ? info->kind == WG_DEVICE_CPU : info->kind == WG_DEVICE_GPU;
+    return info->kind == WG_DEVICE_GPU &&
+           strcmp(info->uuid != NULL ? info->uuid : info->id, gpu->uuid) == 0;
+}
+
+/* Whether the GPUs are those of the file; else whoever runs us has named them, or nobody. */
+static bool is_by_file(const struct session *session)
+{
+    return session->applied.gpu_count > 0 && session->args->devices.gpus.count == 0;
+}
+
+static bool is_target(const struct session *session, const struct wg_device_info *info,
+                      enum wg_knob knob)
+{
+    if (knob == WG_KNOB_CPU_CLOCK)
+        return info->kind == WG_DEVICE_CPU;
+    bool is_tuned = !is_by_file(session);
+    for (size_t i = 0; i < session->applied.gpu_count && !is_tuned; i++)
+        is_tuned = is_same_gpu(info, &session->applied.gpus[i]);
+    return info->kind == WG_DEVICE_GPU && is_tuned;
+}
+
+/* Each GPU that the file names must be here. */
+static enum wg_code find_gpus(const struct session *session, struct wg_error *err)
+{
+    for (size_t g = 0; is_by_file(session) && g < session->applied.gpu_count; g++) {
+        const struct wg_tune_applied_gpu *gpu = &session->applied.gpus[g];
+        bool is_here = false;
+        for (size_t i = 0; i < wg_machine_device_count(session->machine); i++)
+            is_here |= is_same_gpu(wg_device_get_info(wg_machine_device(session->machine, i)), gpu);
+        if (!is_here)
+            return wg__fail(err, WG_ENODEV,
+                            "it was tuned on GPU %u, %s (%s), which is not among the GPUs that may "
+                            "be used here; to set others all the same name them by --gpu",
+                            gpu->index, gpu->name, gpu->uuid);
+    }
+    return WG_OK;
 }
 
 /* The value that this device supports nearest to the wanted one. */
@@ -102,7 +139,7 @@ static enum wg_code each_device(struct session *session, size_t at, bool is_set,
     for (size_t i = 0; i < wg_machine_device_count(session->machine); i++) {
         const struct wg_device_info *info =
             wg_device_get_info(wg_machine_device(session->machine, i));
-        if (!is_target(info, knob))
+        if (!is_target(session, info, knob))
             continue;
         found++;
         double applied = NAN;
@@ -127,11 +164,16 @@ static enum wg_code set_devices(struct session *session, struct wg_error *err)
     char holder[128];
     (void)snprintf(holder, sizeof holder, "wattgov tune apply: %.90s",
                    session->args->command.words[0]);
-    bool has_device = false;
-    for (size_t i = 0; i < session->applied.count; i++)
+    bool has_device = false, has_gpu = false;
+    for (size_t i = 0; i < session->applied.count; i++) {
         has_device |= session->applied.knobs[i].is_device;
+        has_gpu |= session->applied.knobs[i].is_device &&
+                   session->applied.knobs[i].knob != WG_KNOB_CPU_CLOCK;
+    }
     if (!has_device)
         return WG_OK;
+    if (has_gpu && find_gpus(session, err) != WG_OK)
+        return WG_ENODEV;
     const struct wg_control_opts opts = {.holder = holder, .root = session->args->devices.root};
     session->hold.say = say;
     enum wg_code code = wg__device_hold_open(&session->hold, session->machine, &opts, err);
@@ -146,14 +188,30 @@ static enum wg_code set_devices(struct session *session, struct wg_error *err)
 static enum wg_code prepare(struct session *session, struct wg_error *err)
 {
     enum wg_code code = wg__device_args_open(&session->args->devices, &session->machine, err);
+    if (code == WG_EINVAL)
+        return code; /* a --gpu that is none */
     if (code == WG_OK)
         code = set_devices(session, err);
-    if (code == WG_OK || code == WG_EINVAL || !session->args->best_effort)
+    if (code == WG_OK || !session->args->best_effort)
         return code;
     (void)fprintf(stderr, "wattgov tune apply: nothing is set: %s; the command runs as it is\n",
                   err->text);
     wg__device_hold_close(&session->hold);
     return WG_OK;
+}
+
+/* "gpu1, gpu2": where a knob is held. */
+static void list_devices(const struct session *session, enum wg_knob knob, struct wg_buffer *out)
+{
+    bool is_first = true;
+    for (size_t i = 0; i < session->hold.count; i++) {
+        const size_t device = session->hold.held[i].device;
+        if (session->hold.held[i].knob != knob)
+            continue;
+        wg__buffer_printf(out, "%s%s", is_first ? "" : ", ",
+                          wg_device_get_info(wg_machine_device(session->machine, device))->label);
+        is_first = false;
+    }
 }
 
 static void tell_settings(const struct session *session)
@@ -165,9 +223,14 @@ static void tell_settings(const struct session *session)
         if (!session->applied.knobs[i].is_device || session->hold.control == NULL ||
             !wg__tune_device_knob(session->applied.knobs[i].name, &role, &knob))
             continue;
+        struct wg_buffer where;
+        wg__buffer_init(&where);
+        list_devices(session, knob, &where);
         wg__tune_quantity_text(text, role, session->applied.knobs[i].value);
-        (void)fprintf(stderr, "wattgov tune apply: holding %s %s\n", session->applied.knobs[i].name,
-                      text);
+        (void)fprintf(stderr, "wattgov tune apply: holding %s %s on %s\n",
+                      session->applied.knobs[i].name, text,
+                      where.data != NULL && !where.failed ? where.data : "the devices");
+        wg__buffer_fini(&where);
     }
 }
 

@@ -4,14 +4,20 @@
  */
 #include "cli/tune_result.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/number.h"
 #include "cli/tune_report.h"
 #include "cli/yaml_file.h"
+#include "live/tune_quantity.h"
+#include "wattgov/version.h"
 
 static const char schema[] = "wattgov.tune.result/1";
 
@@ -38,6 +44,7 @@ static void put_number(struct wg_buffer *out, double value)
 static void put_knob(const struct wg_tune_report *report, size_t k, struct wg_buffer *out)
 {
     const struct wg_tune_knob *knob = &report->setup->knobs.knobs[k];
+    char text[WG_TUNE_QUANTITY_SIZE];
     const size_t level =
         wg__tuning_level(report->setup->knobs.space, report->result->best.configuration, k);
     wg__buffer_printf(out, "  - {name: %s, role: %s, ", knob->name,
@@ -49,7 +56,49 @@ static void put_knob(const struct wg_tune_report *report, size_t k, struct wg_bu
         put_text(out, knob->labels[level]);
     else
         put_number(out, knob->levels[level]);
-    wg__buffer_puts(out, "}\n");
+    wg__tune_level_text(text, &report->setup->knobs.space->knobs[k], level);
+    wg__buffer_printf(out, "}%s%s\n", knob->is_device ? " # " : "", knob->is_device ? text : "");
+}
+
+/* The GPUs that were chosen, set or not: measured they were. */
+static void put_gpus(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    const struct wg_tune_devices *devices = &report->setup->devices;
+    if (devices->gpu_count == 0)
+        return;
+    wg__buffer_puts(out, "gpus:\n");
+    for (size_t g = 0; g < devices->gpu_count; g++) {
+        const struct wg_device_info *info =
+            wg_device_get_info(wg_machine_device(devices->machine, devices->gpus[g]));
+        wg__buffer_printf(out, "  - {index: %u, uuid: ", info->index);
+        put_text(out, info->uuid != NULL ? info->uuid : info->id);
+        wg__buffer_puts(out, ", name: ");
+        put_text(out, info->name);
+        wg__buffer_puts(out, "}\n");
+    }
+}
+
+/* When, by what, and what was asked for. */
+static void put_making(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    const struct wg_tune_args *args = report->setup->args;
+    char date[32] = "";
+    struct tm parts;
+    const time_t now = (time_t)wg__clock_wall_s();
+    if (gmtime_r(&now, &parts) != NULL)
+        (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    wg__buffer_printf(out, "date: '%s'\nversion: '%s'\npolicy: %s\nseed: %" PRIu64 "\n", date,
+                      wg_version(), args->policy, args->seed);
+    if (args->arrivals != NULL) {
+        wg__buffer_puts(out, "arrivals: ");
+        put_text(out, args->arrivals);
+        wg__buffer_puts(out, "\n");
+    }
+    if (args->slo != NULL) {
+        wg__buffer_puts(out, "slo: ");
+        put_text(out, args->slo);
+        wg__buffer_puts(out, "\n");
+    }
 }
 
 static void put_limits(const struct wg_tune_report *report, const struct wg_tune_standing *standing,
@@ -80,8 +129,11 @@ void wg__tune_result_yaml(const struct wg_tune_report *report, struct wg_buffer 
     wg__tune_report_energy(report, energy);
     wg__buffer_printf(out,
                       "# Made by wattgov tune. Hold it with: wattgov tune apply FILE -- CMD\n"
-                      "schema: %s\nknobs:\n",
+                      "# Values are SI: Hz, W, s.\nschema: %s\n",
                       schema);
+    put_making(report, out);
+    put_gpus(report, out);
+    wg__buffer_puts(out, "knobs:\n");
     for (size_t k = 0; k < report->setup->knobs.count; k++)
         put_knob(report, k, out);
     wg__buffer_puts(out, "workload: ");
@@ -94,9 +146,12 @@ void wg__tune_result_yaml(const struct wg_tune_report *report, struct wg_buffer 
     put_limits(report, &standing, out);
     wg__buffer_puts(out, "energy: ");
     put_text(out, energy);
-    wg__buffer_printf(out, "\nend: %s\nis_feasible: %s\nis_validated: %s\ntrials: %zu\n",
+    wg__buffer_printf(out,
+                      "\nend: %s\nis_feasible: %s\nis_validated: %s\nis_certain: %s\n"
+                      "trials: %zu\n",
                       wg__tune_end_key(report), best->is_feasible ? "true" : "false",
-                      best->is_validated ? "true" : "false", best->trials);
+                      best->is_validated ? "true" : "false", best->is_certain ? "true" : "false",
+                      best->trials);
 }
 
 /* -- Reading ---------------------------------------------------------------------------------- */
@@ -133,6 +188,37 @@ static enum wg_code read_knob(const struct wg_yaml *yaml, wg_yaml_node node,
     return WG_OK;
 }
 
+static enum wg_code read_gpu(const struct wg_yaml *yaml, wg_yaml_node node,
+                             struct wg_tune_applied *out, struct wg_error *err)
+{
+    const char *uuid = member(yaml, node, "uuid"), *name = member(yaml, node, "name");
+    uint64_t index = 0;
+    if (out->gpu_count == WG_TUNE_DEVICES_MAX)
+        return wg__yaml_fail(yaml, node, err, "more than %d GPUs", WG_TUNE_DEVICES_MAX);
+    struct wg_tune_applied_gpu *gpu = &out->gpus[out->gpu_count++];
+    if (uuid[0] == '\0' || strlen(uuid) >= sizeof gpu->uuid || strlen(name) >= sizeof gpu->name ||
+        !wg__parse_uint64(member(yaml, node, "index"), &index) || index > UINT_MAX)
+        return wg__yaml_fail(yaml, node, err, "expected {index: ..., uuid: ..., name: ...}");
+    gpu->index = (unsigned)index;
+    memcpy(gpu->uuid, uuid, strlen(uuid) + 1);
+    memcpy(gpu->name, name, strlen(name) + 1);
+    return WG_OK;
+}
+
+static enum wg_code read_gpus(const struct wg_yaml *yaml, wg_yaml_node root,
+                              struct wg_tune_applied *out, struct wg_error *err)
+{
+    const wg_yaml_node gpus = wg__yaml_find(yaml, root, "gpus");
+    enum wg_code code = WG_OK;
+    if (gpus == 0)
+        return WG_OK;
+    if (wg__yaml_kind(yaml, gpus) != WG_YAML_LIST || wg__yaml_count(yaml, gpus) == 0)
+        return wg__yaml_fail(yaml, gpus, err, "gpus: expected a list");
+    for (size_t i = 0; i < wg__yaml_count(yaml, gpus) && code == WG_OK; i++)
+        code = read_gpu(yaml, wg__yaml_item(yaml, gpus, i), out, err);
+    return code;
+}
+
 enum wg_code wg__tune_result_read(const char *path, struct wg_tune_applied *out,
                                   struct wg_error *err)
 {
@@ -150,6 +236,8 @@ enum wg_code wg__tune_result_read(const char *path, struct wg_tune_applied *out,
         code = wg__yaml_fail(yaml, knobs, err, "knobs: expected a list");
     for (size_t i = 0; i < wg__yaml_count(yaml, knobs) && code == WG_OK; i++)
         code = read_knob(yaml, wg__yaml_item(yaml, knobs, i), out, err);
+    if (code == WG_OK)
+        code = read_gpus(yaml, root, out, err);
     wg__yaml_close(yaml);
     return code;
 }

@@ -3,13 +3,16 @@
  * The file that `wattgov tune -o` writes and `wattgov tune apply` holds.
  *
  *     schema: wattgov.tune.result/1
+ *     gpus:
+ *       - {index: 0, uuid: GPU-..., name: NVIDIA A100-SXM4-80GB}
  *     knobs:
  *       - {name: gpu_clock, role: gpu_clock, is_device: true, value: 1005000000}
  *       - {name: batch, role: batch, value: 8}
  *       - {name: precision, role: category, value: fp16}
  *
- * Values are SI. Whatever else stands in it is for people, and is not read. It may be written by
- * hand.
+ * Values are SI. Knobs of GPUs are set on the GPUs that are named, and on no other; a file that
+ * names none (one that was written by hand) means all. Whatever else stands in it is for people,
+ * and is not read.
  *
  * Owns: see the struct.    Threads: any, one at a time.
  */
@@ -21,6 +24,8 @@
 
 #include "live/tune_knobs.h"
 
+enum { WG_TUNE_GPU_TEXT_SIZE = 96 };
+
 struct wg_tune_applied {
     size_t count;
     struct {
@@ -30,6 +35,12 @@ struct wg_tune_applied {
         double value;
         char label[WG_TUNE_NAME_SIZE]; /* of a category; "" else */
     } knobs[WG_TUNING_KNOBS_MAX];
+    size_t gpu_count; /* 0: not told */
+    struct wg_tune_applied_gpu {
+        unsigned index;
+        char uuid[WG_TUNE_GPU_TEXT_SIZE]; /* or the device's other lasting id */
+        char name[WG_TUNE_GPU_TEXT_SIZE];
+    } gpus[WG_TUNE_DEVICES_MAX];
 };
 
 /* WG_EDATA: "FILE:LINE: ..."; else as wg__yaml_open. */
