@@ -133,6 +133,12 @@ static int finish(const struct wg_tune_setup *setup, const struct wg_tune_result
         status = wg__command_fail(&wg__tune_options, err);
     if (status == WG_EXIT_OK && result->signal != 0)
         status = WG_EXIT_SIGNAL + result->signal;
+    if ((result->ended_by_time || code != WG_OK) && result->count > 0 &&
+        setup->request.state_path != NULL && result->unsaved == 0)
+        (void)fprintf(stderr,
+                      "wattgov tune: what was measured is kept in %s: the same command "
+                      "with --resume goes on from there\n",
+                      setup->request.state_path);
     const bool has_best = result->best.configuration < setup->knobs.space->count;
     if (status == WG_EXIT_OK &&
         (result->not_restored > 0 || result->workload_not_restored || result->was_foreign ||
@@ -186,7 +192,11 @@ static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_qu
     for (size_t i = 0; i < setup->args->forbids.count; i++)
         wg__buffer_printf(out, "forbidden: %s\n", setup->args->forbids.items[i]);
     const size_t asked = setup->request.max_trials;
-    const size_t trials = asked > 0 ? asked : space->count < 30 ? space->count : 30;
+    const size_t trials = asked > 0                                ? asked
+                          : space->count < WG_TUNER_TRIALS_DEFAULT ? space->count
+                                                                   : WG_TUNER_TRIALS_DEFAULT;
+    if (setup->args->arrivals != NULL)
+        wg__buffer_printf(out, "load: %s\n", setup->args->arrivals);
     wg__buffer_printf(
         out,
         "at most %zu trials, each measured for %g s at most: no longer than %.1f min, "

@@ -83,6 +83,20 @@ static enum wg_code take_goal(struct wg_tune_setup *setup, struct wg_error *err)
     return wg__tune_goal_init(&setup->goal, args->objective, limits, count, err);
 }
 
+/* A knob that changes how long requests wait for each other makes latency at a load no longer a
+ * service time. */
+static void take_load(struct wg_tune_setup *setup)
+{
+    bool has_queue_knob = false;
+    for (size_t k = 0; k < setup->knobs.count; k++) {
+        const enum wg_tuning_role role = setup->knobs.knobs[k].role;
+        has_queue_knob |=
+            role == WG_TUNING_BATCH || role == WG_TUNING_REPLICAS || role == WG_TUNING_DELAY;
+    }
+    if (setup->args->arrivals != NULL && has_queue_knob)
+        wg__tune_goal_at_load(&setup->goal);
+}
+
 static bool names_energy(const struct wg_tune_setup *setup)
 {
     static const char *const names[] = {"energy_j", "power_w", "energy_per_request_j",
@@ -361,6 +375,7 @@ enum wg_code wg__tune_setup_open(struct wg_tune_setup *setup, const struct wg_tu
         code = open_workload(setup, signals, err);
     if (code != WG_OK)
         return code;
+    take_load(setup);
     fill_request(setup, signals);
     return make_identity(setup, err);
 }

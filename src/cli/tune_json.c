@@ -228,6 +228,7 @@ static void write_end(const struct wg_tune_report *report, struct wg_json *json)
     wg__json_member_string(json, "why", result->best.why);
     wg__json_member_bool(json, "is_feasible", result->best.is_feasible);
     wg__json_member_bool(json, "is_validated", result->best.is_validated);
+    wg__json_member_bool(json, "is_certain", result->best.is_certain);
     wg__json_member_uint(json, "trials_counted", result->best.trials);
     wg__json_member_uint(json, "trials_failed", result->best.failed_trials);
     wg__json_member_uint(json, "trials_resumed", result->resumed);

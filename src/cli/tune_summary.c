@@ -253,9 +253,9 @@ void wg__tune_standing_text(const struct wg_tune_report *report, struct wg_buffe
     }
     if (is_default)
         wg__buffer_puts(out, "the default: nothing is cheaper beyond the noise; ");
-    if (best->is_validated && standing.trials >= 2)
+    if (best->is_validated)
         wg__buffer_puts(out, "validated");
-    else if (best->is_validated && report->setup->goal.limit_count > 0)
+    else if (best->is_certain && report->setup->goal.limit_count > 0)
         wg__buffer_puts(out, "far from its limits: no second measurement was needed");
     else
         wg__buffer_puts(out, standing.trials < 2 ? "measured once" : "not validated");

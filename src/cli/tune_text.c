@@ -22,8 +22,7 @@ const char *wg__tune_end_key(const struct wg_tune_report *report)
         return "interrupted";
     if (result->ended_by_time)
         return "time";
-    /* Nobody but an error stops it in the middle. */
-    if (result->best.end == WG_TUNER_RUNNING)
+    if (result->has_failed)
         return "failed";
     return wg__tuner_end_word(result->best.end);
 }

@@ -53,13 +53,12 @@ static enum wg_tuning_kind kind_of_names(const struct wg_expression *expression)
 static enum wg_code take_expression(struct wg_tune_term *term, const char *text, size_t length,
                                     struct wg_error *err)
 {
-    bool has_kind = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const size_t skip = strlen(kinds[i].word);
         if (length <= skip || strncmp(text, kinds[i].word, skip) != 0 || text[skip] != ':')
             continue;
         term->kind = kinds[i].kind;
-        has_kind = true;
+        term->is_kind_said = true;
         text += skip + 1;
         length -= skip + 1;
         break;
@@ -76,8 +75,9 @@ static enum wg_code take_expression(struct wg_tune_term *term, const char *text,
     memcpy(term->text, text, length);
     term->text[length] = '\0';
     const enum wg_code code = wg__expression_compile(&term->expression, term->text, err);
-    if (code == WG_OK && !has_kind)
+    if (code == WG_OK && !term->is_kind_said)
         term->kind = kind_of_names(term->expression);
+    term->nature = term->kind;
     return code;
 }
 
@@ -204,6 +204,19 @@ enum wg_code wg__tune_slo_limit(const char *slo, char out[static WG_TUNE_TERM_SI
 }
 
 /* -- On figures ------------------------------------------------------------------------------- */
+
+void wg__tune_goal_at_load(struct wg_tune_goal *goal)
+{
+    for (size_t i = 0; i < goal->limit_count; i++)
+        if (goal->limits[i].kind == WG_TUNING_TIME && !goal->limits[i].is_kind_said)
+            goal->limits[i].kind = WG_TUNING_OTHER;
+}
+
+bool wg__tune_term_can_be(const struct wg_tune_term *term, double value)
+{
+    const bool is_limit = term->bound > 0;
+    return isfinite(value) && (value > 0 || (is_limit && term->nature == WG_TUNING_OTHER));
+}
 
 static enum wg_code fail_missing(const struct wg_tune_term *term, const char *name,
                                  const struct wg_workload_sample *figures, struct wg_error *err)

@@ -28,9 +28,11 @@ enum { WG_TUNE_TERM_SIZE = 128 };
 struct wg_tune_term {
     char text[WG_TUNE_TERM_SIZE]; /* the expression alone: "p99_s" */
     struct wg_expression *expression;
-    enum wg_tuning_kind kind;
-    bool is_minimum;  /* of limits, as the rest: >= */
-    bool is_relative; /* `bound` is a factor */
+    enum wg_tuning_kind kind;   /* as the tuner takes it */
+    enum wg_tuning_kind nature; /* of the figure, by its names or as it was said */
+    bool is_kind_said;          /* "time:p99_s" */
+    bool is_minimum;            /* of limits, as the rest: >= */
+    bool is_relative;           /* `bound` is a factor */
     double bound;
 };
 
@@ -49,6 +51,15 @@ void wg__tune_goal_fini(struct wg_tune_goal *goal);
 /* "p99<=100ms" of --slo to the limit "p99_s<=100ms". WG_EINVAL. */
 enum wg_code wg__tune_slo_limit(const char *slo, char out[static WG_TUNE_TERM_SIZE],
                                 struct wg_error *err);
+
+/* At a given load latency is no service time: it falls where a larger batch, one more replica or
+ * another delay serves a queue that was long. What physics knows of service times must not be
+ * believed of it, so limits on time become OTHER, unless their kind was said. */
+void wg__tune_goal_at_load(struct wg_tune_goal *goal);
+
+/* Whether a value can be: finite, and above 0 unless it is of a limit of another kind than time and
+ * energy (an accuracy or a share of errors may be 0). */
+bool wg__tune_term_can_be(const struct wg_tune_term *term, double value);
 
 /* Its value on the figures, and the relative standard error that follows from theirs (0: one of
  * them is not known). WG_EDATA: a figure that it needs is not there; the text lists what is. */

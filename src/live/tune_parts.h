@@ -81,6 +81,7 @@ struct wg_tune_run {
     double cooled_s;                       /* in all */
     size_t thrown;                         /* trials thrown away since the last one that was not */
     bool devices_are_set, workload_is_set; /* `present` is what they are set to */
+    bool is_default;                       /* the trial that is made is the default's */
     struct wg_tune_levels present;
     struct wg_tune_levels warmed[WG_TUNE_TRIALS_MAX];
     size_t warmed_count;

@@ -366,6 +366,12 @@ enum wg_code wg__tune_run(const struct wg_tune_request *request, struct wg_tune_
         if (err != NULL)
             *err = other;
     }
+    if (code != WG_OK) {
+        out->has_failed = true;
+        out->best.is_validated = out->best.is_certain = false;
+        (void)snprintf(out->best.why, sizeof out->best.why, "%.*s", WG_TUNER_WHY_SIZE - 1,
+                       err != NULL ? err->text : "an error");
+    }
     wg__free(run);
     return code;
 }

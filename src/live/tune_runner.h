@@ -102,6 +102,7 @@ struct wg_tune_result {
     int signal;                          /* that ended it; 0: none */
     bool ended_by_time;
     bool was_held;    /* trial after trial was thrown away for a cause that lasts; it ended there */
+    bool has_failed;  /* an error ended it: `best` is the best so far, its `why` the error */
     bool was_foreign; /* somebody else wrote a knob: it ended there */
     size_t not_restored;
     bool workload_not_restored;

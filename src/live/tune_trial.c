@@ -25,6 +25,7 @@ static const double pooled_most = 6;      /* windows that earlier trials count a
 static const double pooled_trusted = 4;   /* of them, for one window to do */
 static const double prior_windows = 1;    /* that the wanted precision itself counts as */
 static const double hopeless_sigmas = 4;  /* beyond a limit */
+static const double unknown_factor = 1.5; /* beyond a limit, of a figure whose error is unknown */
 static const double most_error = 0.2;     /* a percentile of too few samples has no upper end */
 static const double unknown_error = 0.99; /* and more: how a workload says that it knows none */
 static const double least_error = 1e-4;   /* nothing real is better known */
@@ -100,16 +101,28 @@ static double error_of(const struct wg_tune_run *run, const struct windows *wind
     return fmin(fmax(fmax(own, between), least_error), most_error);
 }
 
-/* Whether a limit is surely missed: more windows would only say by how much. */
+/* What the tuner is told: where windows could not be compared, what the one knows of itself, at
+ * least what was asked for. 0: nothing is known. */
+static double told_error(const struct wg_tune_run *run, const struct windows *windows, size_t term)
+{
+    const double error = error_of(run, windows, term);
+    if (error > 0 || !(windows->own[term][0] > 0))
+        return error;
+    return fmin(fmax(windows->own[term][0], run->request->precision), most_error);
+}
+
+/* Whether a limit is surely missed: more windows would only say by how much. One window of a figure
+ * whose noise nobody knows yet says that only from afar. */
 static bool is_hopeless(const struct wg_tune_run *run, const struct windows *windows)
 {
     for (size_t i = 1; i < term_count(run); i++) {
         const double bound = run->result->bounds[i - 1];
         const double mean = mean_of(windows->values[i], windows->count);
-        const double error = fmax(run->request->precision, error_of(run, windows, i));
+        const double error = error_of(run, windows, i);
+        const double factor =
+            error > 0 ? 1 + hopeless_sigmas * fmax(run->request->precision, error) : unknown_factor;
         if (isfinite(bound) &&
-            (term_of(run, i)->is_minimum ? mean * (1 + hopeless_sigmas * error) < bound
-                                         : mean / (1 + hopeless_sigmas * error) > bound))
+            (term_of(run, i)->is_minimum ? mean * factor < bound : mean / factor > bound))
             return true;
     }
     return false;
@@ -168,7 +181,7 @@ static enum wg_code add_figures(struct wg_tune_trial *out, const struct wg_workl
     return WG_OK;
 }
 
-/* Takes the newest window in. */
+/* Takes the newest window in. WG_EDATA: a figure is not there, or cannot be. */
 static enum wg_code add_window(struct wg_tune_run *run, struct windows *windows,
                                struct wg_tune_trial *out, struct wg_error *err)
 {
@@ -180,7 +193,7 @@ static enum wg_code add_window(struct wg_tune_run *run, struct windows *windows,
             wg__tune_term_evaluate(term_of(run, i), sample, &value, &error, err);
         if (code != WG_OK)
             return code;
-        if (!isfinite(value) || value <= 0)
+        if (!wg__tune_term_can_be(term_of(run, i), value))
             return wg__fail(err, WG_EDATA,
                             "'%s' is %g in a window of %.3g s: it must be above 0 (energy of a "
                             "window that is shorter than the meter's period may be 0)",
@@ -227,8 +240,26 @@ static enum wg_code take_failure(struct wg_tune_run *run, enum wg_workload_outco
     return wg__tune_recover(run, err);
 }
 
+/* Figures that are not there or cannot be: of a workload that has told them before, what became of
+ * it in this configuration (it served nothing, it is broken): a crash. Of one that never has, a
+ * mistake of its user. */
+static enum wg_code take_bad_figures(struct wg_tune_run *run, const struct wg_error *cause,
+                                     struct wg_tune_trial *out, struct wg_error *err)
+{
+    bool has_told = false;
+    for (size_t i = 0; i < run->result->count; i++)
+        has_told |= run->result->trials[i].told.outcome == WG_TRIAL_MEASURED;
+    if (cause->code != WG_EDATA || !has_told)
+        return wg__fail(err, cause->code, "%s", cause->text);
+    out->told.outcome = WG_TRIAL_CRASHED;
+    (void)snprintf(out->failure, sizeof out->failure, "%.*s", WG_WORKLOAD_WHY_SIZE - 1,
+                   cause->text);
+    return wg__tune_recover(run, err);
+}
+
 /* What is known of a window that was cut: its latency is above that. */
-static void take_cut(const struct wg_tune_run *run, struct wg_tune_trial *out)
+static enum wg_code take_cut(const struct wg_tune_run *run, struct wg_tune_trial *out,
+                             struct wg_error *err)
 {
     const struct wg_workload_sample *sample = &run->window.sample;
     out->told.outcome = WG_TRIAL_CUT;
@@ -242,6 +273,7 @@ static void take_cut(const struct wg_tune_run *run, struct wg_tune_trial *out)
     }
     (void)snprintf(out->failure, sizeof out->failure, "%.*s", WG_WORKLOAD_WHY_SIZE - 1,
                    sample->why[0] != '\0' ? sample->why : "hopeless: cut early");
+    return add_figures(out, sample, 1, err);
 }
 
 /* Waits until the devices have cooled down, a bounded time. */
@@ -357,10 +389,8 @@ static enum wg_code judge_window(struct wg_tune_run *run, const struct wg_tune_l
 {
     const struct wg_workload_sample *sample = &run->window.sample;
     *is_over = true;
-    if (sample->outcome == WG_WORKLOAD_CUT) {
-        take_cut(run, out);
-        return WG_OK;
-    }
+    if (sample->outcome == WG_WORKLOAD_CUT)
+        return take_cut(run, out, err);
     if (sample->outcome != WG_WORKLOAD_OK)
         return take_failure(run, sample->outcome, sample->why, out, has_ended, err);
     if (ignores_lock(run, levels, out))
@@ -427,10 +457,10 @@ static void finish(struct wg_tune_run *run, const struct windows *windows,
         (void)snprintf(out->failure, sizeof out->failure,
                        "the load is more than it can serve: figures are lower bounds");
     out->told.objective = mean_of(windows->values[0], windows->count);
-    out->told.objective_error = error_of(run, windows, 0);
+    out->told.objective_error = told_error(run, windows, 0);
     for (size_t i = 1; i < term_count(run); i++) {
         out->told.figures[i - 1] = mean_of(windows->values[i], windows->count);
-        out->told.figure_errors[i - 1] = with_draw(run, i, error_of(run, windows, i));
+        out->told.figure_errors[i - 1] = with_draw(run, i, told_error(run, windows, i));
     }
     if (out->told.outcome == WG_TRIAL_MEASURED)
         wg__tune_tell_slack(&run->power, run->request->knobs, &out->told);
@@ -445,14 +475,16 @@ static enum wg_code measure_all(struct wg_tune_run *run, const struct wg_tune_le
     wg__tune_power_begin(&run->power);
     do {
         run->window_number = windows->count;
-        enum wg_code code = measure(run, levels, false, err);
+        struct wg_error cause;
+        enum wg_code code = measure(run, levels, false, &cause);
         if (code == WG_OK)
-            code = judge_window(run, levels, out, &is_over, has_ended, err);
-        if (code != WG_OK || is_over)
-            return code;
-        code = add_window(run, windows, out, err);
+            code = judge_window(run, levels, out, &is_over, has_ended, &cause);
+        if (code == WG_OK && !is_over)
+            code = add_window(run, windows, out, &cause);
         if (code != WG_OK)
-            return code;
+            return take_bad_figures(run, &cause, out, err);
+        if (is_over)
+            return WG_OK;
         if (wg__tune_should_stop(run)) {
             *has_ended = true;
             return WG_OK;
@@ -499,6 +531,7 @@ enum wg_code wg__tune_try(struct wg_tune_run *run, size_t configuration, struct 
     wg__tune_levels_of(run->request->knobs->space, configuration, &levels);
     *has_ended_out = false;
     run->window_number = 0;
+    run->is_default = configuration == run->request->knobs->space->default_configuration;
     out->told = (struct wg_trial){.configuration = configuration, .objective = NAN};
     for (size_t i = 0; i < WG_TUNING_LIMITS_MAX; i++)
         out->told.figures[i] = NAN;

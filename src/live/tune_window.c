@@ -148,13 +148,15 @@ static void mark(bool begins, void *context)
         end_window(context);
 }
 
-/* A latency that has a plain upper bound of its own lets a hopeless window be cut. */
+/* A latency that has a plain upper bound of its own lets a hopeless window be cut. Never the
+ * default's: all else is compared with it, and it is what is returned when nothing keeps the
+ * limits. */
 static void plan_cut(const struct wg_tune_run *run, struct wg_workload_plan *plan)
 {
     const struct wg_tune_goal *goal = run->request->goal;
     for (size_t i = 0; i < goal->limit_count && run->request->arrivals == NULL; i++) {
         const struct wg_tune_term *limit = &goal->limits[i];
-        if (limit->is_minimum || limit->kind != WG_TUNING_TIME ||
+        if (limit->is_minimum || limit->nature != WG_TUNING_TIME ||
             !isfinite(run->result->bounds[i]) ||
             wg__expression_name_count(limit->expression) != 1 ||
             strcmp(wg__expression_name(limit->expression, 0), limit->text) != 0)
@@ -177,7 +179,8 @@ void wg__tune_plan(struct wg_tune_run *run, struct wg_workload_plan *plan)
                                       .should_stop = should_stop,
                                       .mark = mark,
                                       .context = run};
-    plan_cut(run, plan);
+    if (!run->is_default)
+        plan_cut(run, plan);
 }
 
 /* -- Figures of our own ----------------------------------------------------------------------- */

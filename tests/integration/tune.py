@@ -185,6 +185,8 @@ class Searching(Case):
                          "--", "touch", self.path("ran"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("14 configurations", done.stdout)
+        self.assertIn("forbidden: batch>=8 && gpu_clock<1GHz\n", done.stdout)
+        self.assertIn("at most 14 trials, each measured for 60 s at most", done.stdout)
         self.assertRegex(done.stdout, "first trial: gpu_clock 1410 MHz, batch 1")
         self.assertFalse(os.path.exists(self.path("ran")))
 
@@ -227,12 +229,14 @@ class Serving(Case):
                             "--min-window", "300ms", "--max-window", "500ms", "--precision", "0.1", "--warm-up", "100ms",
                             "--max-trials", "5")
         outcomes = {trial["settings"]["batch"]: trial["outcome"] for trial in found["trials"]}
-        self.assertNotEqual(outcomes[1], "measured")
+        # The default is measured whole, however bad it is: all else is compared with it.
+        self.assertEqual((found["trials"][0]["settings"]["batch"], outcomes[1]), (1, "measured"))
+        self.assertGreater(found["trials"][0]["limits"][0], 0.05)
         self.assertIn(found["returned"]["settings"]["batch"], (4, 8))
         if 32 in outcomes:
             self.assertEqual(outcomes[32], "out_of_memory")
         self.assertIn("stated model", found["energy"]["text"])
-        served = [trial for trial in found["trials"] if trial["outcome"] == "measured"][0]["figures"]
+        served = [trial for trial in found["trials"] if trial["outcome"] == "measured" and trial["limits"][0] <= 0.05][0]["figures"]
         self.assertAlmostEqual(served["requests_per_s"], 400, delta=80)
 
     def test_idle_time_costs_idle_power_and_the_load_is_the_same_for_all(self):
@@ -340,6 +344,44 @@ class Failing(Case):
         self.assertIn("exit status 3", outcomes[2]["failure"])
         self.assertEqual(found["returned"]["settings"]["batch"], 8)
         self.assertEqual(found["trials_failed"], 3)
+
+    def test_a_bad_figure_is_that_configuration_s_fault_and_a_zero_may_be_an_answer(self):
+        cases = {9: '{"requests": 0}', 6: '{"requests": 1, "p99_s": -1, "energy_j": 1, "accuracy": 1}', 4: '{"p99_s": 0.004}'}
+        case = "case {batch} in " + "".join(f"{batch}) echo '{line}'; exit;; " for batch, line in cases.items())
+        case += '2) a=0;; *) a=0.95;; esac; echo "{\\"requests\\": 100, \\"p99_s\\": 0.01, \\"errors\\": 0, ' \
+                '\\"energy_j\\": $((100 + {batch})), \\"accuracy\\": $a}"'
+        found = self.result("--knob", BATCHES, *QUICK, "--policy", "random", "--limit", "accuracy>=0.9", "--limit", "p99_s<=1",
+                            "--limit", "errors/requests<=0.01", "--seed", 3, "--max-trials", 6, "--state", self.path("s"),
+                            "--knob", "x=a:category", "--limit", "time:p99_s<=9x", "--", *self.script(case))
+        outcomes = {trial["settings"]["batch"]: trial["outcome"] for trial in found["trials"]}
+        self.assertEqual({batch: outcomes[batch] for batch in cases}, dict.fromkeys(cases, "crashed"))
+        self.assertEqual([outcomes[batch] for batch in (1, 2, 8)], ["measured"] * 3)
+        self.assertEqual(found["returned"]["settings"]["batch"], 1)  # 2 would be as cheap, and is never right
+        self.assertEqual((found["end"], found["is_feasible"]), ("exhausted", True))
+        self.assertEqual(found["trials"][0]["limits"][2], 0)
+
+    def test_an_error_is_told_as_the_end(self):
+        program = self.path("program")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\nrm "$0"; ' + SCRIPT.replace("{batch}", "$1"))
+        os.chmod(program, 0o755)
+        found = self.result("--knob", BATCHES, *QUICK, "-o", self.path("r.yaml"), "--", program, "{batch}", status=1)
+        self.assertEqual((found["end"], found["is_validated"], found["trials_counted"]), ("failed", False, 1))
+        self.assertIn("cannot run", found["why"])
+        with open(self.path("r.yaml"), encoding="utf-8") as file:
+            self.assertIn("end: failed\nis_feasible: true\nis_validated: false\n", file.read())
+
+    def test_one_window_of_unknown_noise_says_little(self):
+        # 8 % over the limit in the first window of a workload that nobody knows: that is no answer yet.
+        count = self.path("count")
+        text = (f'n=$(cat {count} 2>/dev/null || echo 0); echo $((n + 1)) > {count}; [ $((n % 2)) = 0 ] && p=0.108 || p=0.084; '
+                'echo "{\\"requests\\": 1, \\"energy_j\\": 5, \\"p99_s\\": $p}"')
+        found = self.result("--knob", "batch=1:batch", "--energy", "command", "--no-warm-up", "--min-windows", 2, "--max-windows",
+                            2, "--limit", "p99_s<=0.1", "--", *self.script(text))
+        self.assertEqual(found["trials"][0]["windows"], 2)
+        self.assertAlmostEqual(found["trials"][0]["limits"][0], 0.096)
+        found = self.result("--knob", "batch=1:batch", *QUICK, "--limit", "p99_s<=0.1", "--", *self.script(text))
+        self.assertEqual((found["trials"][0]["limit_errors"], found["trials"][0]["objective_error"]), ([None], None))
 
     def test_a_hopeless_run_is_ended_by_its_first_lines(self):
         text = ('for i in 1 2 3 4 5 6; do echo "{\\"p99_s\\": 5}"; sleep 0.05; done; sleep 30')
@@ -466,6 +508,23 @@ class Interrupting(Case):
         self.assertGreaterEqual(found["trials_resumed"], 3800)
         self.assertEqual(found["returned"]["settings"], {"batch": 8})
 
+    def test_a_killed_one_leaves_no_command_running(self):
+        child = self.path("child")
+        process = self.in_background("--knob", "batch=1:batch", *QUICK, "--", *self.script(
+            f'trap "" TERM; sleep 600 & echo $! > {child}.new; mv {child}.new {child}; wait'))
+        wait_for(lambda: os.path.exists(child), "the command")
+        with open(child, encoding="utf-8") as file:
+            pid = int(file.read())
+        process.kill()
+
+        def is_gone():
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+            except OSError:
+                return True
+        wait_for(is_gone, "the end of what the command has started")
+
     def test_ctrl_c_gives_the_best_so_far(self):
         process = self.in_background("--json", "--knob", BATCHES, *QUICK, "--", *self.script(SCRIPT + "; sleep 0.2"))
         for line in process.stderr:
@@ -477,6 +536,17 @@ class Interrupting(Case):
         found = json.loads(out)
         self.assertEqual((found["end"], found["trials_counted"]), ("interrupted", 2))
         self.assertIsNotNone(found["returned"])
+        self.assertFalse(found["is_validated"])
+
+    def test_ctrl_c_after_the_default_says_that_nothing_was_compared(self):
+        process = self.in_background("--knob", BATCHES, *QUICK, "--state", self.path("s"), "--", *self.script(SCRIPT + "; sleep 0.2"))
+        for line in process.stderr:
+            if "trial 2 " in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        self.assertIn("batch 1 (the default: nothing else was measured)", out)
+        self.assertIn("go on: the same command with --resume", out)
 
     def test_what_somebody_else_sets_is_left_and_ends_it(self):
         process = self.in_background("--knob", "power_limit=200,300,400", *QUICK, "--", *self.script(
@@ -517,6 +587,42 @@ class Applying(Case):
         done = self.tune("apply", "-q", self.path("made.yaml"), "--", "echo", "{batch}")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "8\n", ""))
         self.expect_nothing_left()
+
+    def test_sets_the_gpus_that_were_tuned_and_no_others(self):
+        _, machine = self.start("--machine", "8xh100")
+        made = self.path("made.yaml")
+        self.result("--gpu", 1, "--gpu", 3, "--knob", "power_limit=300W", *QUICK, "--seed", 7, "--slo", "p99<=9s", "-o", made,
+                    "--", *self.script(SCRIPT.replace("{batch}", "8")), env=machine)
+        with open(made, encoding="utf-8") as file:
+            text = file.read()
+        uuids = re.findall(r"- \{index: [13], uuid: '(GPU-[-0-9a-f]+)', name: 'NVIDIA H100", text)
+        self.assertEqual(len(uuids), 2, text)
+        self.assertRegex(text, r"\ndate: '20\d\d-\d\d-\d\dT[0-9:]{8}Z'\nversion: '\d+\.\d+.*'\npolicy: wattgov\nseed: 7\n")
+        self.assertRegex(text, r"slo: 'p99<=9s'\n")
+        self.assertIn("value: 300} # 300 W\n", text)
+        show = self.script(f"{tool('wattgov-vgpu')} show --json > {self.path('seen')}")
+
+        def limits(*arguments):
+            done = self.tune("apply", made, *arguments, "--", *show, env=machine)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path("seen"), encoding="utf-8") as file:
+                return [gpu["limit_w"] for gpu in json.load(file)["gpus"]], done.stderr
+        self.assertEqual(limits(), ([700, 300, 700, 300, 700, 700, 700, 700], "wattgov tune apply: holding power_limit 300 W on gpu1, gpu3\n"))
+        self.assertEqual(limits("--gpu", "2")[0], [700, 700, 300, 700, 700, 700, 700, 700])
+        # Another machine, and GPUs that are hidden from us.
+        for env in (self.machine, {**machine, "CUDA_VISIBLE_DEVICES": "0,1"}):
+            done = self.tune("apply", made, "--", "echo", "ran", env=env)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"it was tuned on GPU [13], NVIDIA H100.* \(GPU-.*--gpu")
+
+    def test_a_limit_out_of_range_stops_no_best_effort(self):
+        path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 900}\n")
+        done = self.tune("apply", path, "--best-effort", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        self.assertIn("nothing is set", done.stderr)
+        done = self.tune("apply", path, "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(self.tune("apply", path, "--best-effort", "--gpu", "x", "--", "true").returncode, 2)
 
     def test_what_cannot_be_set_is_said_and_only_a_best_effort_goes_on(self):
         path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 225}\n")

@@ -193,6 +193,38 @@ static void a_unit_on_a_figure_of_another_unit_is_refused(void **state)
     }
 }
 
+static void at_a_load_latency_is_no_service_time_unless_that_is_said(void **state)
+{
+    (void)state;
+    const char *limits[] = {"p99_s<=0.1", "time:p90_s<=1", "energy_j<=5", "accuracy>=0.9"};
+    struct wg_tune_goal goal;
+    assert_int_equal(wg__tune_goal_init(&goal, "time:mean_s", limits, 4, NULL), WG_OK);
+    wg__tune_goal_at_load(&goal);
+    assert_int_equal(goal.objective.kind, WG_TUNING_TIME);
+    assert_int_equal(goal.limits[0].kind, WG_TUNING_OTHER);
+    assert_int_equal(goal.limits[0].nature, WG_TUNING_TIME);
+    assert_int_equal(goal.limits[1].kind, WG_TUNING_TIME);
+    assert_int_equal(goal.limits[2].kind, WG_TUNING_ENERGY);
+    wg__tune_goal_fini(&goal);
+}
+
+static void what_can_be_depends_on_what_it_is(void **state)
+{
+    (void)state;
+    const char *limits[] = {"p99_s<=0.1", "errors<=0.1", "accuracy>=1x"};
+    struct wg_tune_goal goal;
+    assert_int_equal(wg__tune_goal_init(&goal, "other:requests", limits, 3, NULL), WG_OK);
+    wg__tune_goal_at_load(&goal);
+    assert_true(wg__tune_term_can_be(&goal.objective, 1e-300));
+    assert_false(wg__tune_term_can_be(&goal.objective, 0)); /* its logarithm is taken */
+    assert_false(wg__tune_term_can_be(&goal.limits[0], 0)); /* a time all the same */
+    assert_true(wg__tune_term_can_be(&goal.limits[1], 0));
+    assert_true(wg__tune_term_can_be(&goal.limits[2], -1));
+    assert_false(wg__tune_term_can_be(&goal.limits[1], NAN));
+    assert_false(wg__tune_term_can_be(&goal.limits[1], INFINITY));
+    wg__tune_goal_fini(&goal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +237,8 @@ int main(void)
         cmocka_unit_test(fills_templates),
         cmocka_unit_test(reads_sources_of_energy),
         cmocka_unit_test(a_unit_on_a_figure_of_another_unit_is_refused),
+        cmocka_unit_test(at_a_load_latency_is_no_service_time_unless_that_is_said),
+        cmocka_unit_test(what_can_be_depends_on_what_it_is),
     };
     return run_tests(tests);
 }
