@@ -269,6 +269,22 @@ static void hold(struct session *session)
     }
 }
 
+/* What the file cannot do on its own. */
+static void warn(const struct session *session)
+{
+    const struct wg_tune_applied *applied = &session->applied;
+    if (applied->is_infeasible)
+        (void)fprintf(stderr, "wattgov tune apply: this configuration is not known to keep its "
+                              "limits (is_feasible: false): it came nearest\n");
+    for (size_t i = 0; i < applied->count && !session->args->quiet; i++)
+        if (!applied->knobs[i].is_device &&
+            !wg__tune_template_has(session->args->command.words, applied->knobs[i].name))
+            (void)fprintf(stderr,
+                          "wattgov tune apply: {%s} stands nowhere in the command: it must read "
+                          "$WATTGOV_TUNE_... of its environment, or be set by you\n",
+                          applied->knobs[i].name);
+}
+
 static int apply(struct session *session)
 {
     struct wg_error err;
@@ -318,6 +334,7 @@ int wg__command_tune_apply(int argc, char *argv[])
     }
     session->args = &args;
     session->hold.guard.pidfd = -1;
+    warn(session);
     wg__signals_block(&session->signals, true);
     status = apply(session);
     wg__signals_restore(&session->signals);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "live/tune_checkpoint.h"
+#include "live/tune_quantity.h"
 #include "live/tune_template.h"
 #include "live/workload_command.h"
 #include "schedule/arrivals.h"
@@ -150,6 +151,31 @@ static void note_unused(const struct wg_tune_setup *setup)
                           "wattgov tune: {%s} stands nowhere in the command: it must read "
                           "$WATTGOV_TUNE_... of its environment\n",
                           knob->name);
+    }
+}
+
+/* A default that is not how the device stands: its levels have none that is. */
+static void note_defaults(const struct wg_tune_setup *setup)
+{
+    for (size_t k = 0; k < setup->knobs.count && !setup->args->quiet; k++) {
+        const struct wg_tune_knob *knob = &setup->knobs.knobs[k];
+        if (!knob->is_device || knob->device_count == 0)
+            continue;
+        const struct wg_knob_info *info =
+            &wg_device_get_info(wg_machine_device(setup->machine, knob->devices[0]))
+                 ->knobs[knob->device_knob];
+        const bool is_limit = knob->device_knob == WG_KNOB_POWER_LIMIT;
+        const double stands = is_limit && info->current > 0 ? info->current : info->max;
+        const double value = knob->levels[knob->default_level];
+        char text[WG_TUNE_QUANTITY_SIZE], other[WG_TUNE_QUANTITY_SIZE];
+        if (!(fabs(value - stands) > 0.02 * stands))
+            continue;
+        wg__tune_quantity_text(text, knob->role, value);
+        wg__tune_quantity_text(other, knob->role, stands);
+        (void)fprintf(stderr,
+                      "wattgov tune: %s: the default that all is compared with is %s, which is not "
+                      "how the device stands (%s): add that as a level to compare with it\n",
+                      knob->name, text, other);
     }
 }
 
@@ -369,8 +395,10 @@ enum wg_code wg__tune_setup_open(struct wg_tune_setup *setup, const struct wg_tu
         code =
             wg__tune_knobs_init(&setup->knobs, &setup->devices, args->knobs.items,
                                 args->knobs.count, args->forbids.items, args->forbids.count, err);
-    if (code == WG_OK)
+    if (code == WG_OK) {
+        note_defaults(setup);
         code = take_energy(setup, err);
+    }
     if (code == WG_OK)
         code = open_workload(setup, signals, err);
     if (code != WG_OK)

@@ -161,6 +161,45 @@ static const char *member(const struct wg_yaml *yaml, wg_yaml_node map, const ch
     return wg__yaml_text(yaml, wg__yaml_find(yaml, map, key));
 }
 
+/* YAML's spellings; false: another word. */
+static bool read_bool(const char *text, bool *out)
+{
+    static const char *const words[] = {"false", "False", "FALSE", "true", "True", "TRUE"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(text, words[i]) != 0)
+            continue;
+        *out = i >= 3;
+        return true;
+    }
+    return false;
+}
+
+/* What is a device's knob is so by its name; who says otherwise is mistaken. */
+static enum wg_code check_device(const struct wg_yaml *yaml, wg_yaml_node node,
+                                 enum wg_tuning_role told, struct wg_tune_applied *out,
+                                 struct wg_error *err)
+{
+    const size_t at = out->count - 1;
+    const char *name = out->knobs[at].name, *word = member(yaml, node, "is_device");
+    enum wg_tuning_role role = told;
+    const bool is_known = wg__tune_device_knob(name, &role, &out->knobs[at].knob);
+    bool is_device = is_known;
+    if (word[0] != '\0' && !read_bool(word, &is_device))
+        return wg__yaml_fail(yaml, node, err, "%s: is_device is '%s': expected true or false", name,
+                             word);
+    if (is_device && !is_known)
+        return wg__yaml_fail(yaml, node, err, "'%s' is no knob of a device", name);
+    if (is_known && (!is_device || role != told))
+        return wg__yaml_fail(yaml, node, err,
+                             "%s is a knob of a device: expected role: %s, is_device: true", name,
+                             wg__tuning_role_word(role));
+    out->knobs[at].is_device = is_device;
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(out->knobs[i].name, name) == 0)
+            return wg__yaml_fail(yaml, node, err, "knob '%s' is given twice", name);
+    return WG_OK;
+}
+
 static enum wg_code read_knob(const struct wg_yaml *yaml, wg_yaml_node node,
                               struct wg_tune_applied *out, struct wg_error *err)
 {
@@ -176,11 +215,11 @@ static enum wg_code read_knob(const struct wg_yaml *yaml, wg_yaml_node node,
     if (!wg__tuning_role_parse(member(yaml, node, "role"), &role))
         return wg__yaml_fail(yaml, node, err, "%s: '%s' is no role", name,
                              member(yaml, node, "role"));
-    out->knobs[at].is_device = strcmp(member(yaml, node, "is_device"), "true") == 0;
     out->knobs[at].value = NAN;
     out->knobs[at].label[0] = '\0';
-    if (out->knobs[at].is_device && !wg__tune_device_knob(name, &role, &out->knobs[at].knob))
-        return wg__yaml_fail(yaml, node, err, "'%s' is no knob of a device", name);
+    const enum wg_code code = check_device(yaml, node, role, out, err);
+    if (code != WG_OK)
+        return code;
     if (role == WG_TUNING_CATEGORY)
         memcpy(out->knobs[at].label, value, strlen(value) + 1);
     else if (!wg__parse_double(value, &out->knobs[at].value))
@@ -238,6 +277,8 @@ enum wg_code wg__tune_result_read(const char *path, struct wg_tune_applied *out,
         code = read_knob(yaml, wg__yaml_item(yaml, knobs, i), out, err);
     if (code == WG_OK)
         code = read_gpus(yaml, root, out, err);
+    bool is_feasible = true;
+    out->is_infeasible = read_bool(member(yaml, root, "is_feasible"), &is_feasible) && !is_feasible;
     wg__yaml_close(yaml);
     return code;
 }

@@ -35,7 +35,8 @@ struct wg_tune_applied {
         double value;
         char label[WG_TUNE_NAME_SIZE]; /* of a category; "" else */
     } knobs[WG_TUNING_KNOBS_MAX];
-    size_t gpu_count; /* 0: not told */
+    bool is_infeasible; /* it is told that not all limits were kept */
+    size_t gpu_count;   /* 0: not told */
     struct wg_tune_applied_gpu {
         unsigned index;
         char uuid[WG_TUNE_GPU_TEXT_SIZE]; /* or the device's other lasting id */

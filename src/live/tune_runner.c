@@ -318,6 +318,24 @@ static void leave_workload(struct wg_tune_run *run)
         wg__tune_say(run, "%s", result->workload_end);
 }
 
+/* An end that the tuner knows nothing of. */
+static void explain_end(struct wg_tune_result *result, const struct wg_tune_request *request)
+{
+    char *why = result->best.why, name[WG_SIGNAL_NAME_SIZE];
+    const size_t size = sizeof result->best.why;
+    if (result->was_foreign) {
+        (void)snprintf(why, size, "somebody else has set a knob");
+    } else if (result->signal != 0) {
+        wg__signal_name(name, result->signal);
+        (void)snprintf(why, size, "interrupted by %s", name);
+    } else if (result->ended_by_time) {
+        (void)snprintf(why, size, "no trial begins after %.4g s", request->max_time_s);
+    } else if (result->was_held && result->count > 0) {
+        (void)snprintf(why, size, "nothing can be measured: %.150s",
+                       result->trials[result->count - 1].failure);
+    }
+}
+
 static enum wg_code finish(struct wg_tune_run *run, struct wg_error *err)
 {
     struct wg_tune_result *result = run->result;
@@ -330,9 +348,7 @@ static enum wg_code finish(struct wg_tune_run *run, struct wg_error *err)
     const enum wg_code code =
         result->tuner != NULL ? wg__tuner_result(result->tuner, &result->best, err) : WG_OK;
     leave_workload(run);
-    if (result->was_held && result->count > 0)
-        (void)snprintf(result->best.why, sizeof result->best.why, "nothing can be measured: %.150s",
-                       result->trials[result->count - 1].failure);
+    explain_end(result, run->request);
     return code;
 }
 

@@ -189,6 +189,10 @@ class Searching(Case):
         self.assertIn("at most 14 trials, each measured for 60 s at most", done.stdout)
         self.assertRegex(done.stdout, "first trial: gpu_clock 1410 MHz, batch 1")
         self.assertFalse(os.path.exists(self.path("ran")))
+        self.assertNotIn("not how the device stands", done.stderr)
+        done = self.tune("--dry-run", "--knob", "gpu_clock=600MHz,900MHz", "--", "true")
+        self.assertIn("gpu_clock: the default that all is compared with is 900 MHz, which is not how the device stands (1410 MHz)",
+                      done.stderr)
 
     def test_csv_of_many_rows_gives_percentiles(self):
         found = self.result("--knob", "batch=1,2:batch", "--objective", "time:mean_s * {0} / 1".format(1), "--limit",
@@ -537,6 +541,7 @@ class Interrupting(Case):
         self.assertEqual((found["end"], found["trials_counted"]), ("interrupted", 2))
         self.assertIsNotNone(found["returned"])
         self.assertFalse(found["is_validated"])
+        self.assertEqual(found["why"], "interrupted by SIGINT")
 
     def test_ctrl_c_after_the_default_says_that_nothing_was_compared(self):
         process = self.in_background("--knob", BATCHES, *QUICK, "--state", self.path("s"), "--", *self.script(SCRIPT + "; sleep 0.2"))
@@ -633,10 +638,27 @@ class Applying(Case):
         self.assertEqual((done.returncode, done.stdout), (0, "ran\n"))
         self.assertIn("nothing is set", done.stderr)
 
+    def test_a_device_s_knob_is_known_by_its_name_and_doubts_are_told(self):
+        for is_device in ("", "is_device: True, ", "is_device: 'TRUE', "):
+            path = self.write("  - {name: power_limit, role: power_limit, " + is_device + "value: 225}\n"
+                              "  - {name: batch, role: batch, value: 8}\nis_feasible: false\n")
+            done = self.tune("apply", path, "--", *self.script(f"{tool('wattgov-vgpu')} show --json"))
+            self.assertEqual(json.loads(done.stdout)["gpus"][0]["limit_w"], 225, done.stderr)
+            self.assertIn("not known to keep its limits", done.stderr)
+            self.assertIn("{batch} stands nowhere in the command", done.stderr)
+            self.assertNotIn("{power_limit}", done.stderr)
+
     def test_refuses_files_that_are_no_results(self):
         for text, message in (("  - {name: x}\n", "r.yaml:3: expected {name: ..., role: ..., value: ...}"),
                               ("  - {name: x, role: y, value: 1}\n", "r.yaml:3: x: 'y' is no role"),
-                              ("  - {name: x, role: batch, value: z}\n", "r.yaml:3: x: 'z' is not a number")):
+                              ("  - {name: x, role: batch, value: z}\n", "r.yaml:3: x: 'z' is not a number"),
+                              ("  - {name: power_limit, role: power_limit, is_device: yes, value: 1}\n", "expected true or false"),
+                              ("  - {name: power_limit, role: power_limit, is_device: False, value: 1}\n",
+                               "power_limit is a knob of a device: expected role: power_limit, is_device: true"),
+                              ("  - {name: power_limit, role: gpu_clock, is_device: true, value: 1}\n", "expected role: power_limit"),
+                              ("  - {name: batch, role: batch, is_device: true, value: 1}\n", "'batch' is no knob of a device"),
+                              ("  - {name: x, role: batch, value: 1}\n" * 2, "r.yaml:4: knob 'x' is given twice"),
+                              ("  - {name: x, role: batch, value: 1}\ngpus: [{index: 1}]\n", "r.yaml:4: expected {index: ")):
             done = self.tune("apply", self.write(text), "--", "true")
             self.assertEqual(done.returncode, 1)
             self.assertIn(message, done.stderr)
