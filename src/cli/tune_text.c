@@ -22,7 +22,7 @@ const char *wg__tune_end_key(const struct wg_tune_report *report)
         return "interrupted";
     if (result->ended_by_time)
         return "time";
-    if (result->has_failed)
+    if (result->has_failed || result->best.end == WG_TUNER_RUNNING)
         return "failed";
     return wg__tuner_end_word(result->best.end);
 }
