@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""`wattgov tune apply`, and what `wattgov tune` reads: results, configuration files and flags.
+
+    tests/integration/tune_apply.py build/release/vgpu
+"""
+import json
+import re
+import sys
+
+import vgpu_case
+from tune import BATCHES, Case, QUICK, SCRIPT
+from vgpu_case import tool
+
+
+class Applying(Case):
+    def write(self, text):
+        with open(self.path("r.yaml"), "w", encoding="utf-8") as file:
+            file.write("schema: wattgov.tune.result/1\nknobs:\n" + text)
+        return self.path("r.yaml")
+
+    def test_holds_while_the_command_runs_and_gives_back(self):
+        path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 225}\n"
+                          "  - {name: batch, role: batch, value: 8}\n"
+                          "  - {name: precision, role: category, value: fp16}\n")
+        show = f"{tool('wattgov-vgpu')} show --json > {self.path('seen')}"
+        done = self.tune("apply", path, "--", *self.script(
+            show + "; echo {batch} {precision} $WATTGOV_TUNE_BATCH $WATTGOV_TUNE_PRECISION ${HOME:+home}; exit 5"))
+        self.assertEqual((done.returncode, done.stdout), (5, "8 fp16 8 fp16 home\n"), done.stderr)
+        with open(self.path("seen"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["gpus"][0]["limit_w"], 225)
+        self.expect_nothing_left()
+
+    def test_takes_what_tune_has_written(self):
+        self.result("--knob", "power_limit=200,400", "--knob", "batch=1,8:batch", *QUICK, "-o", self.path("made.yaml"), "--",
+                    *self.script(SCRIPT))
+        done = self.tune("apply", "-q", self.path("made.yaml"), "--", "echo", "{batch}")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "8\n", ""))
+        self.expect_nothing_left()
+
+    def test_sets_the_gpus_that_were_tuned_and_no_others(self):
+        _, machine = self.start("--machine", "8xh100")
+        made = self.path("made.yaml")
+        self.result("--gpu", 1, "--gpu", 3, "--knob", "power_limit=300W", *QUICK, "--seed", 7, "--slo", "p99<=9s", "-o", made,
+                    "--", *self.script(SCRIPT.replace("{batch}", "8")), env=machine)
+        with open(made, encoding="utf-8") as file:
+            text = file.read()
+        uuids = re.findall(r"- \{index: [13], uuid: '(GPU-[-0-9a-f]+)', name: 'NVIDIA H100", text)
+        self.assertEqual(len(uuids), 2, text)
+        self.assertRegex(text, r"\ndate: '20\d\d-\d\d-\d\dT[0-9:]{8}Z'\nversion: '\d+\.\d+.*'\npolicy: wattgov\nseed: 7\n")
+        self.assertRegex(text, r"slo: 'p99<=9s'\n")
+        self.assertIn("value: 300} # 300 W\n", text)
+        show = self.script(f"{tool('wattgov-vgpu')} show --json > {self.path('seen')}")
+
+        def limits(*arguments):
+            done = self.tune("apply", made, *arguments, "--", *show, env=machine)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path("seen"), encoding="utf-8") as file:
+                return [gpu["limit_w"] for gpu in json.load(file)["gpus"]], done.stderr
+        self.assertEqual(limits(), ([700, 300, 700, 300, 700, 700, 700, 700], "wattgov tune apply: holding power_limit 300 W on gpu1, gpu3\n"))
+        self.assertEqual(limits("--gpu", "2")[0], [700, 700, 300, 700, 700, 700, 700, 700])
+        # Another machine, and GPUs that are hidden from us.
+        for env in (self.machine, {**machine, "CUDA_VISIBLE_DEVICES": "0,1"}):
+            done = self.tune("apply", made, "--", "echo", "ran", env=env)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"it was tuned on GPU [13], NVIDIA H100.* \(GPU-.*--gpu")
+
+    def test_a_limit_out_of_range_stops_no_best_effort(self):
+        path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 900}\n")
+        done = self.tune("apply", path, "--best-effort", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        self.assertIn("nothing is set", done.stderr)
+        done = self.tune("apply", path, "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(self.tune("apply", path, "--best-effort", "--gpu", "x", "--", "true").returncode, 2)
+
+    def test_what_cannot_be_set_is_said_and_only_a_best_effort_goes_on(self):
+        path = self.write("  - {name: power_limit, role: power_limit, is_device: true, value: 225}\n")
+        done = self.tune("apply", path, "--gpu", "none", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("there is no device with a power_limit here", done.stderr)
+        done = self.tune("apply", path, "--best-effort", "--gpu", "none", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"))
+        self.assertIn("nothing is set", done.stderr)
+
+    def test_a_device_s_knob_is_known_by_its_name_and_doubts_are_told(self):
+        for is_device in ("", "is_device: True, ", "is_device: 'TRUE', "):
+            path = self.write("  - {name: power_limit, role: power_limit, " + is_device + "value: 225}\n"
+                              "  - {name: batch, role: batch, value: 8}\nis_feasible: false\n")
+            done = self.tune("apply", path, "--", *self.script(f"{tool('wattgov-vgpu')} show --json"))
+            self.assertEqual(json.loads(done.stdout)["gpus"][0]["limit_w"], 225, done.stderr)
+            self.assertIn("not known to keep its limits", done.stderr)
+            self.assertIn("{batch} stands nowhere in the command", done.stderr)
+            self.assertNotIn("{power_limit}", done.stderr)
+
+    def test_refuses_files_that_are_no_results(self):
+        for text, message in (("  - {name: x}\n", "r.yaml:3: expected {name: ..., role: ..., value: ...}"),
+                              ("  - {name: x, role: y, value: 1}\n", "r.yaml:3: x: 'y' is no role"),
+                              ("  - {name: x, role: batch, value: z}\n", "r.yaml:3: x: 'z' is not a number"),
+                              ("  - {name: power_limit, role: power_limit, is_device: yes, value: 1}\n", "expected true or false"),
+                              ("  - {name: power_limit, role: power_limit, is_device: False, value: 1}\n",
+                               "power_limit is a knob of a device: expected role: power_limit, is_device: true"),
+                              ("  - {name: power_limit, role: gpu_clock, is_device: true, value: 1}\n", "expected role: power_limit"),
+                              ("  - {name: batch, role: batch, is_device: true, value: 1}\n", "'batch' is no knob of a device"),
+                              ("  - {name: x, role: batch, value: 1}\n" * 2, "r.yaml:4: knob 'x' is given twice"),
+                              ("  - {name: x, role: batch, value: 1}\ngpus: [{index: 1}]\n", "r.yaml:4: expected {index: ")):
+            done = self.tune("apply", self.write(text), "--", "true")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+
+
+class Configuring(Case):
+    def config(self, text):
+        with open(self.path("t.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path("t.yaml")
+
+    def test_a_file_says_what_flags_say_and_flags_win(self):
+        path = self.config("knobs:\n  batch: {levels: [2, 4, 8], role: batch, default: 4}\n  precision: [fp16, fp32]\n"
+                           "  power_limit:\nforbid: precision==fp32 && batch>=8\nlimits: [p99_s<=1]\nseed: 9\n"
+                           "energy: command\nno_warm_up: true\nmax_trials: 3\ncommand: [echo, '{batch}']\n")
+        done = self.tune("--config", path, "--dry-run", "--limit", "p99_s<=2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("batch (batch): 2, 4 (default), 8\n", done.stdout)
+        self.assertIn("precision (category): fp16 (default), fp32\n", done.stdout)
+        self.assertIn("limit: p99_s <= 2\n", done.stdout)
+        self.assertNotIn("limit: p99_s <= 1\n", done.stdout)
+
+    def test_each_mistake_is_named_with_its_line(self):
+        for text, message in (
+                ("seed: 1\nmax_trails: 3\n", "t.yaml:2: unknown key 'max_trails'; did you mean 'max_trials'?"),
+                ("seed: 1\n\nmax_trials: many\n", "t.yaml:3: --max-trials: 'many' is not"),
+                ("explain: perhaps\n", "t.yaml:1: 'explain' is 'perhaps': expected true or false"),
+                ("knobs:\n  batch: {level: [1]}\n", "t.yaml:2: --knob: 'level' is not a key of a knob (levels, role, default, switch_s); did you mean"),
+                ("seed: 1\nseed: 2\n", "t.yaml:2: 'seed' is given twice"),
+                ("seed: [1, 2]\n", "t.yaml:1: seed: expected one value"),
+                ("- seed\n", "t.yaml:1: expected KEY: VALUE lines"),
+                ("seed: {\n", "t.yaml:2: "),
+                ("policy: best\n", "t.yaml:1: --policy: 'best' is not")):
+            done = self.tune("--config", self.config(text), "--", "true")
+            self.expect_usage(done, message)
+
+    def test_each_mistake_of_a_flag_is_named(self):
+        knob = ("--knob", BATCHES)
+        for arguments, message in (
+                ((), "nothing to tune"),
+                (("--knob", "rows=1,2"), "expected a role behind the levels"),
+                (("--knob", "batch=1,x"), "expected numbers above 0"),
+                (("--knob", "batch=1,2:bach"), "'bach' is no role"),
+                (("--knob", "batch=1,1:batch"), "expected each level once"),
+                (("--knob", "precision=a,b:default=c"), "expected default= to name one of its levels"),
+                ((*knob, *knob), "knob 'batch' is given twice"),
+                (("--knob", "gpu_clock=9GHz,1GHz"), "is outside"),
+                ((*knob, "--forbid", "bach>1"), "'bach' is no knob"),
+                ((*knob, "--limit", "p99_s"), "expected EXPRESSION<=BOUND"),
+                ((*knob, "--limit", "p99_s<=fast"), "'fast' is no bound"),
+                ((*knob, "--slo", "p98<=1"), "--slo: 'p98<=1' is not PERCENTILE<=TIME"),
+                ((*knob, "--energy", "sun"), "--energy: 'sun' is no source"),
+                ((*knob, "--arrivals", "sometimes"), "--arrivals: "),
+                ((*knob, "--objective", "a +"), "objective 'a +'"),
+                ((*knob, "--resume"), "--resume: from what?")):
+            self.expect_usage(self.tune(*arguments, "--", "true"), message)
+        self.expect_usage(self.tune(*knob), "what to measure?")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    vgpu_case.main(__doc__)
