@@ -113,6 +113,23 @@ static int write_reports(const struct wg_tune_report *report)
     return status;
 }
 
+static void hint_resume(const struct wg_tune_setup *setup, const struct wg_tune_result *result)
+{
+    if (result->count > 0 && setup->request.state_path != NULL && result->unsaved == 0)
+        (void)fprintf(stderr,
+                      "wattgov tune: what was measured is kept in %s: the same command with "
+                      "--resume goes on from there\n",
+                      setup->request.state_path);
+}
+
+/* Whether it ended without an error, and yet not as it should. */
+static bool is_poor(const struct wg_tune_setup *setup, const struct wg_tune_result *result)
+{
+    const bool has_best = result->best.configuration < setup->knobs.space->count;
+    return result->not_restored > 0 || result->workload_not_restored || result->was_foreign ||
+           result->was_held || result->unsaved > 0 || !has_best;
+}
+
 static int finish(const struct wg_tune_setup *setup, const struct wg_tune_result *result,
                   const char *command, enum wg_code code, const struct wg_error *err)
 {
@@ -133,18 +150,9 @@ static int finish(const struct wg_tune_setup *setup, const struct wg_tune_result
         status = wg__command_fail(&wg__tune_options, err);
     if (status == WG_EXIT_OK && result->signal != 0)
         status = WG_EXIT_SIGNAL + result->signal;
-    if ((result->ended_by_time || code != WG_OK) && result->count > 0 &&
-        setup->request.state_path != NULL && result->unsaved == 0)
-        (void)fprintf(stderr,
-                      "wattgov tune: what was measured is kept in %s: the same command "
-                      "with --resume goes on from there\n",
-                      setup->request.state_path);
-    const bool has_best = result->best.configuration < setup->knobs.space->count;
-    if (status == WG_EXIT_OK &&
-        (result->not_restored > 0 || result->workload_not_restored || result->was_foreign ||
-         result->was_held || result->unsaved > 0 || !has_best))
-        status = WG_EXIT_FAILED;
-    return status;
+    if (result->ended_by_time || code != WG_OK)
+        hint_resume(setup, result);
+    return status == WG_EXIT_OK && is_poor(setup, result) ? WG_EXIT_FAILED : status;
 }
 
 static int run(struct wg_tune_setup *setup, const char *command)

@@ -246,6 +246,15 @@ static bool is_anything_left(const struct run *run, const struct wg_tuner *tuner
     return false;
 }
 
+static void hold_claims(const struct run *run, const struct wg_tuner_result *result)
+{
+    const size_t measured = result->is_feasible ? measured_of(run, result->configuration) : 0;
+
+    assert_true(!result->is_feasible || measured > 0);
+    assert_true(result->is_validated == (measured > 1));
+    assert_true(!result->is_certain || result->is_feasible);
+}
+
 static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_tuner_end end)
 {
     const struct wg_tuner_result result = tuning_result(tuner);
@@ -262,9 +271,7 @@ static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_t
     assert_true(end != WG_TUNER_BUDGET || is_anything_left(run, tuner));
     assert_true(end != WG_TUNER_CONVERGED || !run->config.never_stops);
     assert_true(result.why[0] != '\0');
-    assert_true(result.is_validated == (result.is_feasible && measured_of(run, c) > 1));
-    assert_true(!result.is_certain || result.is_feasible);
-    assert_true(!result.is_feasible || measured_of(run, c) > 0);
+    hold_claims(run, &result);
     assert_true(c == count || (run->is_tried[c] && !wg__tuner_is_banned(tuner, c)));
     assert_true(result.runner_up == count ||
                 (measured_of(run, result.runner_up) > 0 && result.runner_up != c));
