@@ -240,6 +240,8 @@ static void take_plan(struct driver *driver, const char *name, char *value)
 {
     struct wg_workload_plan *plan = &driver->plan;
     size_t count = 0;
+    if (value == NULL)
+        die(name);
     if (strcmp(name, "min_s") == 0)
         plan->min_s = number(value);
     else if (strcmp(name, "max_s") == 0)

@@ -324,7 +324,7 @@ static double mean_by_events(const struct wg_load_server *server, const double *
         if (!dispatch(&events, now_s, arrived))
             now_s = next_event(&events, now_s, arrived);
     }
-    return events.sum_s / SMALL;
+    return events.sum_s / (double)SMALL;
 }
 
 static void agrees_with_a_simulator_that_goes_from_event_to_event(void **state)
