@@ -229,7 +229,7 @@ static bool is_held_down(struct wg_tune_run *run, const struct wg_tune_trial *tr
         run->thrown++;
     if (outcome != WG_TRIAL_DISCARDED ||
         (run->thrown < THROWN_MOST &&
-         !(run->cooled_s > COOLS_MOST * run->request->cool_s && run->request->cool_s > 0)))
+         !(run->cooled_s > (double)COOLS_MOST * run->request->cool_s && run->request->cool_s > 0)))
         return false;
     wg__tune_say(run, "nothing can be measured like this, so it ends: %s", trial->failure);
     result->was_held = true;

@@ -306,11 +306,11 @@ static size_t find_burstiest(const uint32_t *counts, size_t seconds)
 enum wg_code wg__arrival_trace_burstiest(const struct wg_arrival_trace *trace, double *from_s_out,
                                          struct wg_error *err)
 {
-    if (trace->length_s < MINUTE)
+    if (trace->length_s < (double)MINUTE)
         return wg__fail(err, WG_EINVAL,
                         "window burstiest: the trace lasts %g s, expected a minute at least",
                         trace->length_s);
-    if (trace->length_s > YEAR)
+    if (trace->length_s > (double)YEAR)
         return wg__fail(err, WG_EINVAL,
                         "window burstiest: the trace lasts %g s, expected at most a year",
                         trace->length_s);

@@ -69,7 +69,7 @@ static enum wg_code check_points(const struct wg_load_server *server, struct wg_
         return wg__fail(err, WG_EINVAL, "load model: %zu measured batches, expected 1 to %d", count,
                         WG_LOAD_POINTS_MAX);
     for (size_t i = 0; i < count; i++) {
-        if (!(server->batch[i] >= 1.0 && server->batch[i] <= BATCH_MAX) ||
+        if (!(server->batch[i] >= 1.0 && server->batch[i] <= (double)BATCH_MAX) ||
             (i > 0 && server->batch[i] <= server->batch[i - 1]))
             return wg__fail(err, WG_EINVAL,
                             "load model: batch[%zu] is %g, expected batches that rise, 1 to %d", i,
@@ -337,9 +337,10 @@ static void find_errors(double *latencies_s, size_t count, struct wg_load_result
         }
     }
     for (size_t f = 0; f < FIGURES; f++) {
-        const double mean = sums[f] / PARTS;
-        const double variance = fmax(0, squares[f] / PARTS - mean * mean) * PARTS / (PARTS - 1.0);
-        *errors[f] = mean > 0 ? sqrt(variance / PARTS) / mean : 0;
+        const double mean = sums[f] / (double)PARTS;
+        const double variance = fmax(0, squares[f] / (double)PARTS - mean * mean) * (double)PARTS /
+                                ((double)PARTS - 1.0);
+        *errors[f] = mean > 0 ? sqrt(variance / (double)PARTS) / mean : 0;
     }
 }
 

@@ -106,13 +106,14 @@ static void poisson_arrivals_have_exponential_gaps(void **state)
             beyond[k] += gap > (double)(k + 1);
         last_s = now_s;
     }
-    const double mean = sum / COUNT;
+    const double mean = sum / (double)COUNT;
     check_close_abs(mean, 1.0, 0.0, 4.5 / sqrt(COUNT));
-    check_close_abs(squares / COUNT - mean * mean, 1.0, 0.0, 4.5 * sqrt(8.0 / COUNT));
+    check_close_abs(squares / (double)COUNT - mean * mean, 1.0, 0.0,
+                    4.5 * sqrt(8.0 / (double)COUNT));
     for (unsigned k = 0; k < 3; k++) {
         const double share = exp(-(double)(k + 1));
-        check_close_abs((double)beyond[k] / COUNT, share, 0.0,
-                        4.5 * sqrt(share * (1.0 - share) / COUNT));
+        check_close_abs((double)beyond[k] / (double)COUNT, share, 0.0,
+                        4.5 * sqrt(share * (1.0 - share) / (double)COUNT));
     }
     wg__arrivals_close(arrivals);
 }
@@ -198,7 +199,7 @@ static void moments_within_a_second_are_uniform(void **state)
     for (unsigned i = 0; i < COUNT; i++) {
         const double mean = (i + 1.0) / (COUNT + 1);
         const double variance = mean * (1.0 - mean) / (COUNT + 2);
-        check_close_abs(sums[i] / PASSES, mean, 0.0, 4.5 * sqrt(variance / PASSES));
+        check_close_abs(sums[i] / (double)PASSES, mean, 0.0, 4.5 * sqrt(variance / (double)PASSES));
     }
     wg__arrivals_close(arrivals);
 }

@@ -88,11 +88,13 @@ static void the_error_of_the_draw_is_what_other_draws_show(void **state)
         const double p99_s = figure("p99_s");
         sum += p99_s;
         squares += p99_s * p99_s;
-        told += wg__workload_figure_find(&drawn, "p99_s")->error / DRAWS;
+        told += wg__workload_figure_find(&drawn, "p99_s")->error / (double)DRAWS;
         assert_true(wg__workload_figure_find(&drawn, "utilization")->error < 1e-6);
     }
-    const double mean = sum / DRAWS;
-    const double seen = sqrt((squares / DRAWS - mean * mean) * DRAWS / (DRAWS - 1.0)) / mean;
+    const double mean = sum / (double)DRAWS;
+    const double seen =
+        sqrt((squares / (double)DRAWS - mean * mean) * (double)DRAWS / ((double)DRAWS - 1.0)) /
+        mean;
     check_close(mean, 1.126, 0.02); /* 400,000 requests of another simulation */
     assert_true(seen > 0.01 && told > seen / 1.6 && told < seen * 1.6);
 }
