@@ -109,13 +109,15 @@ static void draw(struct wg_page *page, const struct wg_front *front, struct colu
     size_t count = 0, at = 0;
     const size_t corners = wg__front_trace(front->points, front->point_count, front->is_minimum,
                                            columns->order, columns->front_x, columns->front_y);
-    if (corners > 0)
-        series[count++] = (struct wg_plot_series){.label = "front",
-                                                  .mark = WG_PLOT_STEP,
-                                                  .color = WG_PLOT_INK,
-                                                  .x = columns->front_x,
-                                                  .y = columns->front_y,
-                                                  .count = corners};
+    if (corners > 0) {
+        series[0] = (struct wg_plot_series){.label = "front",
+                                            .mark = WG_PLOT_STEP,
+                                            .color = WG_PLOT_INK,
+                                            .x = columns->front_x,
+                                            .y = columns->front_y,
+                                            .count = corners};
+        count = 1;
+    }
     for (size_t group = 0; group < front->group_count; group++)
         count += take_group(front, group, columns, &at, &series[count]);
     const struct wg_plot_reference bound = {.label = "limit: allowed where tinted",

@@ -172,12 +172,12 @@ static void predict_block(struct wg_gp *gp, const double *x, size_t count, doubl
     weigh(gp, inverse);
     for (size_t p = 0; p < count; p++)
         fill_column(gp, x + p * gp->axes, inverse, gp->block + p * n);
-    if (n > 0)
+    if (n > 0) {
         for (size_t p = 0; p < count; p++)
             mean_out[p] = cblas_ddot((int)n, gp->block + p * n, 1, gp->weights, 1);
-    if (n > 0)
         cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n,
                     (int)count, 1, gp->factor, (int)n, gp->block, (int)n);
+    }
     for (size_t p = 0; p < count; p++) {
         double left = gp->kernel.amplitude * gp->kernel.amplitude + gp->kernel.constant;
 

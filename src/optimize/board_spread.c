@@ -93,9 +93,16 @@ enum { BLOCK = 256 };
 
 /* Scratch of one block of candidates. */
 struct block {
-    float *k, *qk, *ud; /* [n][BLOCK] */
-    float *gd;          /* [rows][BLOCK] */
+    float *k, *qk; /* [n][BLOCK] */
+    float *gd;     /* [rows][BLOCK] */
 };
+
+/* How many candidates the block from x on has. */
+static size_t block_width(size_t total, size_t x)
+{
+    const size_t left = total - x;
+    return left < BLOCK ? left : BLOCK;
+}
 
 /* What the boards add to mean and variance of candidates x .. x + count - 1. */
 static void add_boards(const struct wg_board_work *work, const struct spread *spread, size_t q,
@@ -188,8 +195,8 @@ enum wg_code wg__board_spread(struct wg_board_posterior *posterior, struct wg_bo
         if (code != WG_OK)
             return code;
         for (size_t x = 0; x < total; x += BLOCK) {
-            const size_t width = total - x < BLOCK ? total - x : BLOCK;
-            double prior[BLOCK];
+            const size_t width = block_width(total, x);
+            double prior[BLOCK] = {0};
             for (size_t i = 0; i < width; i++)
                 prior[i] = wg__residual_kernel_variance(&work->kernels[c], axes, candidates[x + i]);
             spread_block(work, &spread, c, posterior->rho[c], channels[c].kind == WG_TUNING_ENERGY,

@@ -43,8 +43,11 @@ void *wg__shared_alloc(size_t count, size_t size)
     const size_t bytes = whole_size(count, size);
     if (bytes == 0)
         return NULL;
+    /* cppcheck-suppress invalidFunctionArg ; -1 is what anonymous memory asks for */
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    return memory;
 }
 
 void wg__shared_free(void *memory, size_t count, size_t size)
