@@ -64,7 +64,12 @@ class Load(unittest.TestCase):
             self.assertEqual(after["inference_stats"]["fail"]["count"], 0)
             figures = told["figures"]
             self.assertGreaterEqual(after["inference_count"], figures["requests"])
-            self.assertAlmostEqual(figures["batch_mean"], after["inference_count"] / after["execution_count"], 6)
+            self.assertLessEqual(figures["executions"], after["execution_count"])
+            # Ours are of the window alone: at each of its ends at most the requests in flight are counted by one
+            # side only. Triton's are of the warm-up and the drain too, whose batches are alike.
+            self.assertAlmostEqual(figures["executions"] * figures["batch_mean"], figures["requests"], delta=2 * 4)
+            overall = after["inference_count"] / after["execution_count"]
+            self.assertAlmostEqual(figures["batch_mean"], overall, delta=0.1 * overall)
             # What Triton saw of a request is within what we saw of it.
             seen_s = after["inference_stats"]["success"]["ns"] * 1e-9 / after["inference_stats"]["success"]["count"]
             self.assertLess(seen_s, figures["mean_s"] * 1.2)
