@@ -8,7 +8,6 @@
  * Threads: the main thread; the study starts its own.
  */
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -19,6 +18,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "cli/command.h"
+#include "cli/device_args.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "cli/report_training.h"
@@ -26,15 +26,13 @@
 #include "cli/training_results.h"
 #include "optimize/thompson.h"
 #include "simulate/study.h"
+#include "simulate/workers.h"
 
 enum {
     MANY_MAX = 100000,
     SECONDS_MAX = 1000000, /* of one measurement */
     GPUS_SHOWN_MAX = 64
 };
-
-static const char plain_characters[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=./:,@%+";
 
 /* What a measurement of a few seconds scatters by, relative. */
 static const double probe_noise = 0.01;
@@ -216,17 +214,6 @@ static const struct wg_option_set set = {
               "      --policy zeus --policy wattgov --recurrences 50 --seeds 100 --json\n",
 };
 
-static unsigned processor_count(void)
-{
-    cpu_set_t processors;
-    if (sched_getaffinity(0, sizeof processors, &processors) != 0)
-        return 1;
-    const int count = CPU_COUNT(&processors);
-    if (count < 1)
-        return 1;
-    return count > WG_STUDY_THREADS_MAX ? WG_STUDY_THREADS_MAX : (unsigned)count;
-}
-
 /* "epoch" or "seconds:S". */
 static enum wg_code parse_charge(const char *text, struct wg_training_rules *rules,
                                  struct wg_error *err)
@@ -345,22 +332,6 @@ static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out
     return code;
 }
 
-/* Names of output files that would not give what they promise. */
-static enum wg_code check_output(const char *option, const char *path, struct wg_error *err)
-{
-    static const char packed[] = ".gz";
-    if (path == NULL)
-        return WG_OK;
-    const size_t length = strlen(path), end = sizeof packed - 1;
-    if (strcmp(path, "-") == 0)
-        return wg__option_reject(err, option, path, "a file name; use /dev/stdout for the output");
-    if (length >= end && strcasecmp(path + length - end, packed) == 0)
-        return wg__fail(err, WG_EINVAL,
-                        "--%s: '%s' is written as plain text; expected a name without .gz", option,
-                        path);
-    return wg__file_check_writable(path, err);
-}
-
 /* What can be said without opening the trace. */
 static enum wg_code check_args(const struct args *args, struct wg_error *err)
 {
@@ -369,9 +340,9 @@ static enum wg_code check_args(const struct args *args, struct wg_error *err)
         wg__file_is_same(args->csv, args->html))
         code = wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->html);
     if (code == WG_OK)
-        code = check_output("csv", args->csv, err);
+        code = wg__check_text_output("csv", args->csv, err);
     if (code == WG_OK)
-        code = check_output("html", args->html, err);
+        code = wg__check_text_output("html", args->html, err);
     return code;
 }
 
@@ -385,13 +356,6 @@ static void advance_progress(void *context)
     wg__progress_bar_advance(context, 1);
 }
 
-static enum wg_code write_file(const char *path, const struct wg_buffer *text, struct wg_error *err)
-{
-    if (text->failed)
-        return wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
-    return wg__file_write(path, text->data, text->length, err);
-}
-
 static enum wg_code write_results(const struct args *args, const struct wg_study *study,
                                   const struct wg_study_request *request, const char *command,
                                   struct wg_error *err)
@@ -401,12 +365,12 @@ static enum wg_code write_results(const struct args *args, const struct wg_study
     enum wg_code code = WG_OK;
     if (args->csv != NULL) {
         wg__training_csv(study, &text);
-        code = write_file(args->csv, &text, err);
+        code = wg__write_output(args->csv, false, &text, err);
         wg__buffer_fini(&text);
     }
     if (args->html != NULL && code == WG_OK) {
         wg__report_training(study, request, command, &text);
-        code = write_file(args->html, &text, err);
+        code = wg__write_output(args->html, false, &text, err);
         wg__buffer_fini(&text);
     }
     if (code == WG_OK) {
@@ -496,20 +460,6 @@ static enum wg_code make_request(const struct args *args, struct wg_buffer *drif
     return code;
 }
 
-/* The command line, quoted for a shell where that is needed. */
-static void join_command(int argc, char *argv[], struct wg_buffer *out)
-{
-    wg__buffer_puts(out, set.command);
-    for (int i = 1; i < argc; i++) {
-        const bool is_plain =
-            argv[i][0] != '\0' && strspn(argv[i], plain_characters) == strlen(argv[i]);
-        wg__buffer_puts(out, is_plain ? " " : " '");
-        for (const char *c = argv[i]; *c != '\0'; c++)
-            wg__buffer_append(out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
-        wg__buffer_puts(out, is_plain ? "" : "'");
-    }
-}
-
 static int run_training(int argc, char *argv[])
 {
     struct args args = {
@@ -524,7 +474,7 @@ static int run_training(int argc, char *argv[])
         .warm_recurrences = 100,
         .profile_charge = "epoch",
         .survey_s = 2,
-        .threads = processor_count(),
+        .threads = (unsigned)wg__processor_count(WG_STUDY_THREADS_MAX),
     };
     int status = WG_EXIT_OK;
     if (!wg__command_begin(&set, argc, argv, &args, &status))
@@ -537,7 +487,7 @@ static int run_training(int argc, char *argv[])
     bool is_built_in = false;
     wg__buffer_init(&drift_job);
     wg__buffer_init(&command);
-    join_command(argc, argv, &command);
+    wg__command_line(set.command, argc, argv, &command);
     enum wg_code code = make_request(&args, &drift_job, &request, &err);
     if (code == WG_OK)
         code = check_args(&args, &err);

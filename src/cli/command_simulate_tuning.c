@@ -8,13 +8,12 @@
  * Threads: the main thread; the study starts its own.
  */
 #include <math.h>
-#include <sched.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/device_args.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "cli/report_tuning_study.h"
@@ -192,39 +191,12 @@ static const struct wg_option_set set = {
         "      --objective ina_sum_mw --limit 'inference_time_s<=1.5x' --html report.html\n",
 };
 
-static unsigned processor_count(void)
-{
-    cpu_set_t processors;
-    if (sched_getaffinity(0, sizeof processors, &processors) != 0)
-        return 1;
-    const int count = CPU_COUNT(&processors);
-    if (count < 1)
-        return 1;
-    return count > WG_WORKERS_MAX ? WG_WORKERS_MAX : (unsigned)count;
-}
-
-/* Names of output files that would not give what they promise. */
-static enum wg_code check_output(const char *option, const char *path, struct wg_error *err)
-{
-    static const char packed[] = ".gz";
-    if (path == NULL)
-        return WG_OK;
-    const size_t length = strlen(path), end = sizeof packed - 1;
-    if (strcmp(path, "-") == 0)
-        return wg__option_reject(err, option, path, "a file name; use /dev/stdout for the output");
-    if (length >= end && strcasecmp(path + length - end, packed) == 0)
-        return wg__fail(err, WG_EINVAL,
-                        "--%s: '%s' is written as plain text; expected a name without .gz", option,
-                        path);
-    return wg__file_check_writable(path, err);
-}
-
 static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
 {
     if (args->csv != NULL && args->html != NULL && wg__file_is_same(args->csv, args->html))
         return wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->html);
-    const enum wg_code code = check_output("csv", args->csv, err);
-    return code == WG_OK ? check_output("html", args->html, err) : code;
+    const enum wg_code code = wg__check_text_output("csv", args->csv, err);
+    return code == WG_OK ? wg__check_text_output("html", args->html, err) : code;
 }
 
 /* What the file must give. */
@@ -319,13 +291,6 @@ static void advance_progress(void *context)
     wg__progress_bar_advance(context, 1);
 }
 
-static enum wg_code write_file(const char *path, const struct wg_buffer *text, struct wg_error *err)
-{
-    if (text->failed)
-        return wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
-    return wg__file_write(path, text->data, text->length, err);
-}
-
 static enum wg_code write_results(const struct args *args, const struct wg_tuning_study *study,
                                   const struct wg_tuning_study_request *request,
                                   const struct wg_tuning_trials *trials, const char *command,
@@ -336,12 +301,12 @@ static enum wg_code write_results(const struct args *args, const struct wg_tunin
     enum wg_code code = WG_OK;
     if (args->csv != NULL) {
         wg__tuning_csv(study, &text);
-        code = write_file(args->csv, &text, err);
+        code = wg__write_output(args->csv, false, &text, err);
         wg__buffer_fini(&text);
     }
     if (args->html != NULL && code == WG_OK) {
         wg__report_tuning_study(study, request, trials, command, &text);
-        code = write_file(args->html, &text, err);
+        code = wg__write_output(args->html, false, &text, err);
         wg__buffer_fini(&text);
     }
     if (code == WG_OK) {
@@ -394,7 +359,7 @@ static int run_tuning(int argc, char *argv[])
         .noise = 0.02,
         .told_noise = (double)NAN,
         .xi = (double)NAN,
-        .processes = processor_count(),
+        .processes = (unsigned)wg__processor_count(WG_WORKERS_MAX),
     };
     int status = WG_EXIT_OK;
     if (!wg__command_begin(&set, argc, argv, &args, &status))

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
@@ -63,6 +64,17 @@ enum wg_code wg__check_output(const char *option, const char *path, struct wg_er
     if (strcmp(path, "-") == 0)
         return wg__option_reject(err, option, path, "a file name; use /dev/stdout for the output");
     return wg__file_check_writable(path, err);
+}
+
+enum wg_code wg__check_text_output(const char *option, const char *path, struct wg_error *err)
+{
+    static const char packed[] = ".gz";
+    const size_t length = path != NULL ? strlen(path) : 0, end = sizeof packed - 1;
+    if (length >= end && strcasecmp(path + length - end, packed) == 0)
+        return wg__fail(err, WG_EINVAL,
+                        "--%s: '%s' is written as plain text; expected a name without .gz", option,
+                        path);
+    return wg__check_output(option, path, err);
 }
 
 enum wg_code wg__write_output(const char *path, bool to_stderr, const struct wg_buffer *text,

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/alloc.h"
+#include "base/csv_write.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "device/sample.h"
@@ -40,23 +40,6 @@ enum wg_code wg__measure_csv_open(struct wg_measure_csv *csv, const char *path, 
         wg__buffer_printf(&csv->rows, ",%s", wg_metric_key((enum wg_metric)i));
     wg__buffer_puts(&csv->rows, ",throttle\n");
     return wg__measure_csv_flush(csv, err);
-}
-
-/* A label with a comma or a quote in it is quoted. */
-static void append_label(struct wg_buffer *out, const char *label)
-{
-    wg__buffer_puts(out, ",");
-    if (label[strcspn(label, ",\"\n")] == '\0') {
-        wg__buffer_puts(out, label);
-        return;
-    }
-    wg__buffer_puts(out, "\"");
-    for (; *label != '\0'; label++) {
-        if (*label == '"')
-            wg__buffer_puts(out, "\"");
-        wg__buffer_append(out, label, 1);
-    }
-    wg__buffer_puts(out, "\"");
 }
 
 static void append_throttle(struct wg_buffer *out, const struct wg_sample *sample)
@@ -93,7 +76,8 @@ void wg__measure_csv_add(struct wg_measure_csv *csv, size_t run, size_t device, 
     csv->newest_ns[device] = sample->t_ns;
     struct wg_buffer *out = &csv->rows;
     wg__buffer_printf(out, "%zu,%.6f", run, (double)(sample->t_ns - csv->start_ns) / 1e9);
-    append_label(out, label);
+    wg__buffer_puts(out, ",");
+    wg__csv_put(out, label);
     for (int i = 0; i < WG_METRIC_COUNT; i++) {
         char text[WG_DOUBLE_TEXT_SIZE] = "";
         if (wg__sample_has(sample, (enum wg_metric)i))

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/csv_write.h"
 #include "base/json.h"
-#include "base/number.h"
 #include "cli/markup.h"
 #include "cli/table.h"
 #include "simulate/study.h"
@@ -190,19 +190,6 @@ void wg__training_json(const struct wg_study *study, const struct wg_study_reque
     wg__buffer_puts(out, "\n");
 }
 
-/* A field of a CSV record, quoted when it must be (RFC 4180). */
-static void append_field(struct wg_buffer *out, const char *text)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        wg__buffer_puts(out, text);
-        return;
-    }
-    wg__buffer_puts(out, "\"");
-    for (; *text != '\0'; text++)
-        wg__buffer_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    wg__buffer_puts(out, "\"");
-}
-
 void wg__training_csv(const struct wg_study *study, struct wg_buffer *out)
 {
     wg__buffer_puts(out, "gpu,job,policy,recurrence,cumulative_cost_j,low_j,high_j,default_j,"
@@ -211,18 +198,16 @@ void wg__training_csv(const struct wg_study *study, struct wg_buffer *out)
         const struct wg_study_case *of = &study->cases[i];
         const struct wg_study_world *world = &study->worlds[of->world];
         for (size_t r = 0; r < study->recurrences; r++) {
-            append_field(out, world->gpu);
+            wg__csv_put(out, world->gpu);
             wg__buffer_puts(out, ",");
-            append_field(out, world->job);
+            wg__csv_put(out, world->job);
             wg__buffer_printf(out, ",%s,%zu", of->policy, r + 1);
             const double values[] = {of->cumulative_cost_j[r], of->cumulative_low_j[r],
                                      of->cumulative_high_j[r], world->cumulative_default_j[r],
                                      world->cumulative_oracle_j[r]};
             for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
-                char text[WG_DOUBLE_TEXT_SIZE];
-                wg__format_double(text, values[v]);
                 wg__buffer_puts(out, ",");
-                wg__buffer_puts(out, text);
+                wg__csv_put_double(out, values[v]);
             }
             wg__buffer_puts(out, "\n");
         }

@@ -5,12 +5,11 @@
 #include "cli/tuning_results.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/csv_write.h"
 #include "base/json.h"
-#include "base/number.h"
 
 static void write_configuration(struct wg_json *json, const struct wg_tuning_grid *grid, size_t c)
 {
@@ -250,26 +249,6 @@ void wg__tuning_json(const struct wg_tuning_study *study,
 
 /* -- CSV ------------------------------------------------------------------------------------- */
 
-/* A field, quoted when it must be (RFC 4180). */
-static void append_field(struct wg_buffer *out, const char *text)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        wg__buffer_puts(out, text);
-        return;
-    }
-    wg__buffer_puts(out, "\"");
-    for (; *text != '\0'; text++)
-        wg__buffer_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    wg__buffer_puts(out, "\"");
-}
-
-static void append_number(struct wg_buffer *out, double value)
-{
-    char text[WG_DOUBLE_TEXT_SIZE];
-    wg__format_double(text, value);
-    wg__buffer_puts(out, text);
-}
-
 static void append_run(const struct wg_tuning_study *study, const struct wg_tuning_summary *of,
                        const struct wg_tuning_outcome *run, struct wg_buffer *out)
 {
@@ -286,19 +265,19 @@ static void append_run(const struct wg_tuning_study *study, const struct wg_tuni
                       has_returned && scene->target.is_near[c]);
     wg__buffer_puts(out, ",");
     if (has_returned)
-        append_number(out, grid->costs[c]);
+        wg__csv_put_double(out, grid->costs[c]);
     for (size_t i = 0; i < grid->goal.limit_count; i++) {
         wg__buffer_puts(out, ",");
         if (has_returned)
-            append_number(out, wg__tuning_grid_figure(grid, c, i));
+            wg__csv_put_double(out, wg__tuning_grid_figure(grid, c, i));
     }
     for (size_t k = 0; k < grid->space->knob_count; k++) {
         const struct wg_tuning_knob *knob = &grid->space->knobs[k];
         wg__buffer_puts(out, ",");
         if (has_returned && knob->labels != NULL)
-            append_field(out, knob->labels[wg__tuning_level(grid->space, c, k)]);
+            wg__csv_put(out, knob->labels[wg__tuning_level(grid->space, c, k)]);
         else if (has_returned)
-            append_number(out, wg__tuning_value(grid->space, c, k));
+            wg__csv_put_double(out, wg__tuning_value(grid->space, c, k));
     }
     wg__buffer_puts(out, "\n");
 }
@@ -313,7 +292,7 @@ void wg__tuning_csv(const struct wg_tuning_study *study, struct wg_buffer *out)
         wg__buffer_printf(out, ",figure_%zu", i + 1);
     for (size_t k = 0; k < grid->space->knob_count; k++) {
         wg__buffer_puts(out, ",");
-        append_field(out, grid->space->knobs[k].name);
+        wg__csv_put(out, grid->space->knobs[k].name);
     }
     wg__buffer_puts(out, "\n");
     for (size_t p = 0; p < study->summary_count; p++)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -54,6 +55,16 @@ void wg__shared_free(void *memory, size_t count, size_t size)
 {
     if (memory)
         (void)munmap(memory, whole_size(count, size));
+}
+
+size_t wg__processor_count(size_t max)
+{
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) != 0)
+        return 1;
+    const int found = CPU_COUNT(&processors);
+    const size_t count = found > 0 ? (size_t)found : 1;
+    return count < max ? count : max;
 }
 
 /* Takes tasks until none is left. `pipe_fd` < 0: in the caller's process, which counts itself. */

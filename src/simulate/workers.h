@@ -6,6 +6,10 @@
  * OpenBLAS "serial" has no locks, and two threads in it at once give wrong numbers without a word.
  * A process has its own.
  *
+ * Studies of training (study.h) stay with threads: no policy of theirs calls that library, and they
+ * add their records one by one in the order of the tasks, into one sum under one mutex. Through
+ * processes each record would have to be shared memory first, for nothing that a user sees.
+ *
  *     parent --fork--> worker 0, 1, 2 ...      each takes the next task until none is left
  *        ^------ one byte a finished task ---- (a pipe: progress, and the end when all have ended)
  *
@@ -36,6 +40,9 @@ struct wg_workers_request {
 /* Runs all tasks, or until one fails: then the error of the least task that failed. WG_EIO: a
  * worker died, with its signal. WG_ENOMEM. A system that grants fewer processes is only slower. */
 enum wg_code wg__workers_run(const struct wg_workers_request *request, struct wg_error *err);
+
+/* Processors that this process may use, at least 1 and at most `max`. */
+size_t wg__processor_count(size_t max);
 
 /* Zeroed memory that forked workers share; NULL: none is left. `size` may be 0. */
 void *wg__shared_alloc(size_t count, size_t size);

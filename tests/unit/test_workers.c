@@ -4,6 +4,7 @@
  */
 #include "simulate/workers.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -113,6 +114,23 @@ static void no_task_is_no_work(void **state)
     close_stage(&stage);
 }
 
+static void processors_are_those_that_may_be_used(void **state)
+{
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(wg__processor_count(CPU_SETSIZE), CPU_COUNT(&all));
+    assert_int_equal(wg__processor_count(1), 1);
+    int first = 0;
+    while (!CPU_ISSET(first, &all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(wg__processor_count(CPU_SETSIZE), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +138,7 @@ int main(void)
         cmocka_unit_test(the_first_failure_is_told_and_ends_the_work),
         cmocka_unit_test(a_worker_that_dies_is_told),
         cmocka_unit_test(no_task_is_no_work),
+        cmocka_unit_test(processors_are_those_that_may_be_used),
     };
     return run_tests(tests);
 }
