@@ -27,11 +27,14 @@ static const struct wg_command root = {
     .name = "wattgov",
     .summary =
         "Measures what programs cost in joules on GPUs, processors and memory, and finds the "
-        "settings\nthat let recurring training jobs cost least.",
+        "settings\nwith which training, recurring jobs and inference servers cost least.",
     .children = commands,
     .epilog = "examples:\n"
               "  wattgov devices\n"
               "  wattgov measure -- python train.py\n"
+              "  wattgov train -- python train.py\n"
+              "  wattgov tune --knob power_limit --knob batch=1,2,4,8:batch --limit 'p99_s<=100ms' "
+              "\\\n      -- python bench.py --batch {batch}\n"
               "  wattgov simulate training --trace data/zeus/trace --gpu v100 --job squad",
 };
 

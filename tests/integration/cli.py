@@ -442,7 +442,10 @@ class Usage(unittest.TestCase):
                        "window", "drift", "warm-start", "threads", "json", "csv", "html", "profile-charge"):
             self.assertIn("--" + option, done.stdout)
         self.assertEqual(run("simulate", "--help").returncode, 0)
-        self.assertEqual(run("--help").returncode, 0)
+        root = run("--help")
+        self.assertEqual(root.returncode, 0)
+        for purpose in ("training", "recurring jobs", "inference servers"):
+            self.assertIn(purpose, root.stdout.partition("commands:")[0])
         self.assertEqual(run("simulate").returncode, 2)
         self.assertEqual(run("simulate", "trainin").returncode, 2)
 
