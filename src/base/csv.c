@@ -28,6 +28,7 @@
 #include "base/arena.h"
 #include "base/number.h"
 #include "base/source.h"
+#include "base/utf8.h"
 
 enum {
     RECORD_FIRST = 1024,
@@ -54,16 +55,9 @@ struct wg_csv {
 
 /* -- Messages ----------------------------------------------------------------------------- */
 
-/* How many bytes of `text` to show: at most `max`, cut in front of a UTF-8 character. */
-static int shown(const char *text, size_t max)
+static int shown(const char *text)
 {
-    size_t length = strnlen(text, max + 1);
-    if (length > max) {
-        length = max;
-        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
-            length--;
-    }
-    return (int)length;
+    return wg__utf8_cut(text, strnlen(text, TEXT_SHOWN_MAX + 1), TEXT_SHOWN_MAX);
 }
 
 __attribute__((format(printf, 4, 5))) static enum wg_code
@@ -99,7 +93,7 @@ enum wg_code wg__csv_fail(const struct wg_csv *csv, size_t column, struct wg_err
     va_end(args);
     const char *title = column < csv->column_count ? csv->columns[column] : "?";
     return wg__fail(err, WG_EDATA, "%s:%zu: column '%.*s': %s", csv->source.name, csv->record_line,
-                    shown(title, TEXT_SHOWN_MAX), title, detail);
+                    shown(title), title, detail);
 }
 
 /* -- The record buffer ------------------------------------------------------------------------ */
@@ -311,7 +305,7 @@ static enum wg_code adopt_header(struct wg_csv *csv, struct wg_error *err)
         for (size_t j = 0; j < i; j++) {
             if (strcmp(columns[j], name) == 0)
                 return STOP_AT(csv, csv->record_line, err, "columns %zu and %zu are both '%.*s'",
-                               j + 1, i + 1, shown(name, TEXT_SHOWN_MAX), name);
+                               j + 1, i + 1, shown(name), name);
         }
         columns[i] = wg__arena_strdup(&csv->arena, name);
         if (columns[i] == NULL)
@@ -471,7 +465,7 @@ enum wg_code wg__csv_column(const struct wg_csv *csv, const char *name, size_t *
     size_t length = 0;
     for (size_t i = 0; i < csv->column_count; i++) {
         const char *title = csv->columns[i];
-        const size_t size = (size_t)shown(title, TEXT_SHOWN_MAX);
+        const size_t size = (size_t)shown(title);
         if (length + size + sizeof ", ..." > sizeof list) {
             memcpy(list + length, ", ...", sizeof ", ...");
             break;
@@ -482,7 +476,7 @@ enum wg_code wg__csv_column(const struct wg_csv *csv, const char *name, size_t *
         list[length] = '\0';
     }
     return wg__fail(err, WG_EDATA, "%s: no column '%.*s'; its columns are: %s", csv->source.name,
-                    shown(name, TEXT_SHOWN_MAX), name, list + 2);
+                    shown(name), name, list + 2);
 }
 
 const char *wg__csv_text(const struct wg_csv *csv, size_t column)
@@ -496,8 +490,7 @@ static enum wg_code fail_number(const struct wg_csv *csv, size_t column, struct 
     const char *text = wg__csv_text(csv, column);
     if (*text == '\0')
         return wg__csv_fail(csv, column, err, "the field is empty, expected a number");
-    return wg__csv_fail(csv, column, err, "'%.*s' is not a number", shown(text, TEXT_SHOWN_MAX),
-                        text);
+    return wg__csv_fail(csv, column, err, "'%.*s' is not a number", shown(text), text);
 }
 
 enum wg_code wg__csv_double(const struct wg_csv *csv, size_t column, double *out,
@@ -530,7 +523,7 @@ enum wg_code wg__csv_uint(const struct wg_csv *csv, size_t column, unsigned min,
                             min, max);
     if (!wg__parse_uint64(text, &value) || value < min || value > max)
         return wg__csv_fail(csv, column, err, "'%.*s' is not a whole number from %u to %u",
-                            shown(text, TEXT_SHOWN_MAX), text, min, max);
+                            shown(text), text, min, max);
     *out = (unsigned)value;
     return WG_OK;
 }

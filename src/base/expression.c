@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/utf8.h"
 
 enum {
     STACK_MAX = 4 * WG_EXPRESSION_DEPTH_MAX,
@@ -83,21 +84,10 @@ static enum wg_code parse_sum(struct parser *parser);
 
 /* -- Messages and code ------------------------------------------------------------------------- */
 
-/* How many bytes of `text` to show: cut in front of a UTF-8 character. */
-static int shown(const char *text, size_t length, size_t max)
-{
-    if (length > max) {
-        length = max;
-        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
-            length--;
-    }
-    return (int)length;
-}
-
 static enum wg_code fail_at(const struct parser *parser, const char *at, const char *what)
 {
     return wg__fail(parser->err, WG_EINVAL, "'%.*s', column %zu: %s",
-                    shown(parser->text, strlen(parser->text), TEXT_SHOWN_MAX), parser->text,
+                    wg__utf8_cut(parser->text, strlen(parser->text), TEXT_SHOWN_MAX), parser->text,
                     (size_t)(at - parser->text) + 1, what);
 }
 
@@ -259,8 +249,8 @@ static enum wg_code parse_word(struct parser *parser)
             return parse_arguments(parser, &functions[i]);
     return wg__fail(parser->err, WG_EINVAL,
                     "'%.*s', column %zu: '%.*s' is not a function (min, max, sqrt, log, exp, abs)",
-                    shown(parser->text, strlen(parser->text), TEXT_SHOWN_MAX), parser->text,
-                    (size_t)(start - parser->text) + 1, shown(start, length, WORD_SHOWN_MAX),
+                    wg__utf8_cut(parser->text, strlen(parser->text), TEXT_SHOWN_MAX), parser->text,
+                    (size_t)(start - parser->text) + 1, wg__utf8_cut(start, length, WORD_SHOWN_MAX),
                     start);
 }
 

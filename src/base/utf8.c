@@ -54,6 +54,16 @@ bool wg__utf8_is_plain(const char *text)
     return true;
 }
 
+int wg__utf8_cut(const char *text, size_t length, size_t max)
+{
+    if (length > max) {
+        length = max;
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+            length--;
+    }
+    return (int)length;
+}
+
 void wg__utf8_copy_plain(char *out, size_t size, const char *text)
 {
     const char *end = out + size - 1;

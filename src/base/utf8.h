@@ -19,6 +19,10 @@ size_t wg__utf8_length(const unsigned char *text);
  * on a terminal as it is, and stand in JSON. */
 bool wg__utf8_is_plain(const char *text);
 
+/* How many of `length` bytes to show where there is room for `max`: cut between two characters. An
+ * int, as "%.*s" takes it; `max` fits into one. */
+int wg__utf8_cut(const char *text, size_t length, size_t max);
+
 /* Copies `text` with '?' for each byte that keeps it from being plain, cut between two characters
  * to fit into `size` bytes, at least one; `out` may be `text` itself. */
 void wg__utf8_copy_plain(char *out, size_t size, const char *text);

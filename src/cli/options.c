@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "cli/duration.h"
 
 enum {
@@ -153,10 +154,8 @@ enum wg_code wg__option_reject(struct wg_error *err, const char *name, const cha
                                const char *accepted)
 {
     /* A long value would leave no room for what is wrong with it. */
-    size_t shown = strnlen(value, VALUE_SHOWN_MAX);
-    while (shown > 0 && ((unsigned char)value[shown] & 0xC0) == 0x80)
-        shown--;
-    return wg__fail(err, WG_EINVAL, "--%s: '%.*s%s' is not %s", name, (int)shown, value,
+    const int shown = wg__utf8_cut(value, strnlen(value, VALUE_SHOWN_MAX + 1), VALUE_SHOWN_MAX);
+    return wg__fail(err, WG_EINVAL, "--%s: '%.*s%s' is not %s", name, shown, value,
                     value[shown] != '\0' ? "..." : "", accepted);
 }
 

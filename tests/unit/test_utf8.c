@@ -42,11 +42,23 @@ static void what_is_not_plain_becomes_question_marks(void **state)
     }
 }
 
+static void a_cut_stands_between_two_characters(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xe2\x82\xac"
+                               "b"; /* a, euro, b */
+    static const int shown[] = {0, 1, 1, 1, 4, 5, 5};
+    for (size_t max = 0; max < sizeof shown / sizeof shown[0]; max++)
+        assert_int_equal(wg__utf8_cut(text, sizeof text - 1, max), shown[max]);
+    assert_int_equal(wg__utf8_cut(text, 1, 9), 1); /* never beyond what there is */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_text_is_well_formed_and_controls_nothing),
         cmocka_unit_test(what_is_not_plain_becomes_question_marks),
+        cmocka_unit_test(a_cut_stands_between_two_characters),
     };
     return run_tests(tests);
 }
