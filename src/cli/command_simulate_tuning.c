@@ -74,8 +74,9 @@ static const struct wg_option options[] = {
      WG_OPTION_LIST(struct args, limits),
      .value = "EXPR<=BOUND",
      .fallback = "none",
-     .help = "A limit. 1.5x: 1.5 times the least value of EXPR in the grid. Also >=, where 0.9x is "
-             "0.9 times the greatest. A limit <= is on a time, >= on something else, unless EXPR "
+     .help = "A limit, as 0.1, 100ms or 1.5x: 1.5 times the least value of EXPR in the grid. Also "
+             ">=, where 0.9x is 0.9 times the greatest. A limit <= is on a time, >= on something "
+             "else, unless EXPR "
              "begins with time:, energy: or other:."},
     {.name = "default",
      WG_OPTION_LIST(struct args, defaults),

@@ -9,10 +9,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/expression.h"
 #include "base/number.h"
 #include "cli/options.h"
+#include "live/tune_goal.h"
 
-enum { ROLE_WORD_MAX = 32, NUMBER_MAX = 64 };
+enum { ROLE_WORD_MAX = 32 };
 
 static enum wg_code fail_memory(struct wg_error *err)
 {
@@ -85,34 +87,39 @@ const char *wg__parse_kind(const char *text, enum wg_tuning_kind *kind)
     return text;
 }
 
-/* "2" or "1.5x". */
-static bool parse_bound_value(const char *text, struct wg_tuning_bound *out)
+/* A bound with a unit is in SI: the columns must be too, or the two differ by a thousand. */
+static enum wg_code check_unit(const char *text, const struct wg_tuning_bound *bound,
+                               struct wg_error *err)
 {
-    while (*text == ' ')
-        text++;
-    size_t length = strlen(text);
-    char number[NUMBER_MAX];
-    out->is_relative = length > 0 && text[length - 1] == 'x';
-    length -= out->is_relative;
-    if (length >= sizeof number)
-        return false;
-    memcpy(number, text, length);
-    number[length] = '\0';
-    return wg__parse_double(number, &out->value) && out->value > 0;
+    struct wg_expression *expression = NULL;
+    struct wg_error cause = {0};
+    const enum wg_code code = wg__expression_compile(&expression, bound->expression, &cause);
+    if (code != WG_OK)
+        return wg__fail(err, code, "--limit: %s", cause.text);
+    const bool is_si = wg__tune_names_tell_si(expression);
+    wg__expression_free(expression);
+    return is_si ? WG_OK
+                 : wg__fail(err, WG_EINVAL,
+                            "--limit '%s': the bound has a unit, but no column's name tells that "
+                            "it is in SI (as those do that end in _s, _j or _w): write it as the "
+                            "column has it, without a unit",
+                            text);
 }
 
 enum wg_code wg__parse_bound(const char *text, struct wg_arena *arena, struct wg_tuning_bound *out,
                              struct wg_error *err)
 {
-    static const char accepted[] = "[KIND:]EXPRESSION<=BOUND or >=BOUND with a BOUND above 0 in "
-                                   "the columns' own unit (none behind it), as "
-                                   "0.1, or 1.5x";
+    static const char accepted[] =
+        "[KIND:]EXPRESSION<=BOUND or >=BOUND with a BOUND above 0, as 0.1, 100ms or 1.5x";
     const char *sign = strstr(text, "<=");
     *out = (struct wg_tuning_bound){.is_minimum = sign == NULL};
     if (sign == NULL)
         sign = strstr(text, ">=");
-    if (sign == NULL || !parse_bound_value(sign + 2, out))
+    struct wg_tune_bound bound;
+    if (sign == NULL || !wg__tune_bound_parse(sign + 2, &bound))
         return wg__option_reject(err, "limit", text, accepted);
+    out->is_relative = bound.is_relative;
+    out->value = bound.value;
     out->kind = out->is_minimum ? WG_TUNING_OTHER : WG_TUNING_TIME;
     const char *start = wg__parse_kind(text, &out->kind);
     const char *end = sign;
@@ -121,7 +128,9 @@ enum wg_code wg__parse_bound(const char *text, struct wg_arena *arena, struct wg
     if (start >= end)
         return wg__option_reject(err, "limit", text, accepted);
     out->expression = copy_part(arena, start, (size_t)(end - start));
-    return out->expression != NULL ? WG_OK : fail_memory(err);
+    if (out->expression == NULL)
+        return fail_memory(err);
+    return bound.has_unit ? check_unit(text, out, err) : WG_OK;
 }
 
 enum wg_code wg__parse_failure(const char *text, struct wg_arena *arena,

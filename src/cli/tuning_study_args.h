@@ -4,7 +4,8 @@
  * failures.
  *
  *     --where   COLUMN=VALUE,COLUMN=VALUE ...        --knob   COLUMN:ROLE
- *     --objective  [KIND:]EXPR                       --limit  [KIND:]EXPR<=BOUND, BOUND = 2 or 1.5x
+ *     --objective  [KIND:]EXPR                       --limit  [KIND:]EXPR<=BOUND, BOUND = 2,
+ * 5ms, 1.5x
  *     --fail    crash:SHARE | hang:SHARE | restart:SHARE | oom:SHARE | cut:FACTOR
  *               | refuse:COLUMN=VALUE
  *

@@ -81,8 +81,7 @@ static enum wg_code take_expression(struct wg_tune_term *term, const char *text,
     return code;
 }
 
-/* "0.1", "100ms", "1.5x"; whether it is in a unit of time, energy or power. */
-static bool parse_bound(const char *text, struct wg_tune_term *term, bool *has_unit)
+bool wg__tune_bound_parse(const char *text, struct wg_tune_bound *out)
 {
     static const struct {
         const char *unit;
@@ -103,10 +102,11 @@ static bool parse_bound(const char *text, struct wg_tune_term *term, bool *has_u
         double value = 0;
         if (!wg__parse_double(number, &value))
             continue;
-        term->is_relative = strcmp(units[i].unit, "x") == 0;
-        *has_unit = !term->is_relative && units[i].unit[0] != '\0';
-        term->bound = value * units[i].factor;
-        return term->bound > 0;
+        const bool is_relative = strcmp(units[i].unit, "x") == 0;
+        *out = (struct wg_tune_bound){.value = value * units[i].factor,
+                                      .is_relative = is_relative,
+                                      .has_unit = !is_relative && units[i].unit[0] != '\0'};
+        return out->value > 0;
     }
     return false;
 }
@@ -126,25 +126,40 @@ static const char *find_scaled(const struct wg_expression *expression)
     return NULL;
 }
 
+bool wg__tune_names_tell_si(const struct wg_expression *expression)
+{
+    static const char *const ends[] = {"_s", "_j", "_w"};
+    bool is_told = false;
+    for (size_t i = 0; i < wg__expression_name_count(expression); i++) {
+        const char *name = wg__expression_name(expression, i);
+        const size_t length = strlen(name);
+        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+            is_told |= length > 2 && strcasecmp(name + length - 2, ends[k]) == 0;
+    }
+    return is_told && find_scaled(expression) == NULL;
+}
+
 static enum wg_code take_limit(struct wg_tune_term *term, const char *text, struct wg_error *err)
 {
-    bool has_unit = false;
+    struct wg_tune_bound bound;
     const char *at = strstr(text, "<=");
     term->is_minimum = at == NULL;
     if (at == NULL)
         at = strstr(text, ">=");
     if (at == NULL || at == text)
         return wg__fail(err, WG_EINVAL, "limit '%s': expected EXPRESSION<=BOUND or >=", text);
-    if (!parse_bound(at + 2, term, &has_unit))
+    if (!wg__tune_bound_parse(at + 2, &bound))
         return wg__fail(err, WG_EINVAL,
                         "limit '%s': '%s' is no bound: expected a number above 0, with a unit "
                         "(ms, s, J, W) or with x for times the default's own",
                         text, at + 2);
+    term->is_relative = bound.is_relative;
+    term->bound = bound.value;
     struct wg_error cause;
     const enum wg_code code = take_expression(term, text, (size_t)(at - text), &cause);
     if (code != WG_OK)
         return wg__fail(err, code, "limit '%s': %s", text, cause.text);
-    const char *scaled = has_unit ? find_scaled(term->expression) : NULL;
+    const char *scaled = bound.has_unit ? find_scaled(term->expression) : NULL;
     if (scaled != NULL)
         return wg__fail(err, WG_EINVAL,
                         "limit '%s': with a unit the bound is %g in SI, but '%s' is told in the "

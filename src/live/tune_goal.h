@@ -48,6 +48,18 @@ enum wg_code wg__tune_goal_init(struct wg_tune_goal *out, const char *objective,
                                 struct wg_error *err);
 void wg__tune_goal_fini(struct wg_tune_goal *goal);
 
+/* A bound as people write it: "0.1", "100ms", "1.5x". */
+struct wg_tune_bound {
+    double value;     /* > 0 */
+    bool is_relative; /* a factor */
+    bool has_unit;    /* of time, energy or power: `value` is in SI */
+};
+bool wg__tune_bound_parse(const char *text, struct wg_tune_bound *out);
+
+/* Whether the names tell that figures are in SI: some end in _s, _j or _w, and none in _ms, _kj or
+ * such. Figures of files that others made are taken for SI on no other ground. */
+bool wg__tune_names_tell_si(const struct wg_expression *expression);
+
 /* "p99<=100ms" of --slo to the limit "p99_s<=100ms". WG_EINVAL. */
 enum wg_code wg__tune_slo_limit(const char *slo, char out[static WG_TUNE_TERM_SIZE],
                                 struct wg_error *err);

@@ -87,6 +87,11 @@ static void a_limit_has_kind_expression_sense_and_bound(void **state)
                 (struct wg_tuning_bound){"j", WG_TUNING_ENERGY, true, false, 2});
     check_bound(*state, "other:memory<=8e9",
                 (struct wg_tuning_bound){"memory", WG_TUNING_OTHER, false, false, 8e9});
+    check_bound(*state, "p99_s <= 300ms",
+                (struct wg_tuning_bound){"p99_s", WG_TUNING_TIME, false, false, 0.3});
+    check_bound(
+        *state, "other:power_w / inferences_per_s <= 2J",
+        (struct wg_tuning_bound){"power_w / inferences_per_s", WG_TUNING_OTHER, false, false, 2});
     static const char *const bad[] = {"t",     "t<1",      "t<=",   "t<=x",   "<=1",
                                       "t<=-1", "time:<=1", "t<=1y", "t<=nan", "t==1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -95,6 +100,25 @@ static void a_limit_has_kind_expression_sense_and_bound(void **state)
         assert_int_equal(wg__parse_bound(bad[i], *state, &bound, &err), WG_EINVAL);
         assert_non_null(strstr(err.text, "1.5x"));
     }
+}
+
+static void a_unit_needs_columns_that_tell_si(void **state)
+{
+    static const char *const bad[] = {"latency<=300ms", "p99_ms<=300ms", "a_s*b_kj<=1s", "x<=2W"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct wg_tuning_bound bound;
+        struct wg_error err = {0};
+        assert_int_equal(wg__parse_bound(bad[i], *state, &bound, &err), WG_EINVAL);
+        assert_non_null(strstr(err.text, bad[i]));
+        assert_non_null(strstr(err.text, "without a unit"));
+    }
+    struct wg_tuning_bound bound;
+    struct wg_error err = {0};
+    assert_int_equal(wg__parse_bound("a_s + <= 1ms", *state, &bound, &err), WG_EINVAL);
+    assert_non_null(strstr(err.text, "--limit: 'a_s +', column 6"));
+    wg__alloc_fail_from(1);
+    assert_int_equal(wg__parse_bound("a_s<=1ms", *state, &bound, &err), WG_ENOMEM);
+    wg__alloc_fail_from(0);
 }
 
 static void failures_are_collected(void **state)
@@ -161,6 +185,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_knob_is_a_column_and_a_role, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(a_limit_has_kind_expression_sense_and_bound, open_arena,
                                         close_arena),
+        cmocka_unit_test_setup_teardown(a_unit_needs_columns_that_tell_si, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(failures_are_collected, open_arena, close_arena),
         cmocka_unit_test(a_run_is_a_policy_and_a_seed),
         cmocka_unit_test(every_failing_allocation_is_reported),
