@@ -20,6 +20,7 @@
 #include "cli/table.h"
 #include "cli/tuning_results.h"
 #include "cli/tuning_study_args.h"
+#include "live/tune_goal.h"
 #include "simulate/workers.h"
 
 struct args {
@@ -222,7 +223,7 @@ static enum wg_code make_grid_request(const struct args *args, struct wg_arena *
                         args->limits.count, WG_TUNING_LIMITS_MAX);
     for (size_t i = 0; i < args->limits.count && code == WG_OK; i++)
         code = wg__parse_bound(args->limits.items[i], arena, &out->limits[out->limit_count++], err);
-    out->objective = wg__parse_kind(args->objective, &out->objective_kind);
+    out->objective = wg__tune_kind_take(args->objective, &out->objective_kind);
     return code;
 }
 

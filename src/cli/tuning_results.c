@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/csv_write.h"
 #include "base/json.h"
+#include "live/tune_goal.h"
 
 static void write_configuration(struct wg_json *json, const struct wg_tuning_grid *grid, size_t c)
 {
@@ -45,7 +46,6 @@ static void write_share(struct wg_json *json, const char *key, struct wg_tuning_
 
 static void write_grid(struct wg_json *json, const struct wg_tuning_scene *scene)
 {
-    static const char *const kinds[] = {"time", "energy", "other"};
     const struct wg_tuning_grid *grid = scene->grid;
     wg__json_key(json, "grid");
     wg__json_object(json);
@@ -56,14 +56,14 @@ static void write_grid(struct wg_json *json, const struct wg_tuning_scene *scene
     wg__json_member_uint(json, "feasible", scene->target.feasible);
     wg__json_member_uint(json, "near_optimal", scene->target.near_optimal);
     wg__json_member_string(json, "objective", grid->objective);
-    wg__json_member_string(json, "objective_kind", kinds[grid->goal.objective]);
+    wg__json_member_string(json, "objective_kind", wg__tuning_kind_word(grid->goal.objective));
     wg__json_key(json, "limits");
     wg__json_array(json);
     for (size_t i = 0; i < grid->goal.limit_count; i++) {
         const struct wg_tuning_limit *limit = &grid->goal.limits[i];
         wg__json_object(json);
         wg__json_member_string(json, "figure", limit->name);
-        wg__json_member_string(json, "kind", kinds[limit->kind]);
+        wg__json_member_string(json, "kind", wg__tuning_kind_word(limit->kind));
         wg__json_member_string(json, "sense", limit->is_minimum ? ">=" : "<=");
         wg__json_member_double(json, "bound", limit->bound);
         wg__json_close(json);

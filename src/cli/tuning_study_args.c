@@ -70,23 +70,6 @@ enum wg_code wg__parse_axis(const char *text, struct wg_arena *arena, struct wg_
     return out->column != NULL ? WG_OK : fail_memory(err);
 }
 
-const char *wg__parse_kind(const char *text, enum wg_tuning_kind *kind)
-{
-    static const struct {
-        const char *prefix;
-        enum wg_tuning_kind kind;
-    } kinds[] = {
-        {"time:", WG_TUNING_TIME}, {"energy:", WG_TUNING_ENERGY}, {"other:", WG_TUNING_OTHER}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        const size_t length = strlen(kinds[i].prefix);
-        if (strncmp(text, kinds[i].prefix, length) == 0) {
-            *kind = kinds[i].kind;
-            return text + length;
-        }
-    }
-    return text;
-}
-
 /* A bound with a unit is in SI: the columns must be too, or the two differ by a thousand. */
 static enum wg_code check_unit(const char *text, const struct wg_tuning_bound *bound,
                                struct wg_error *err)
@@ -121,7 +104,7 @@ enum wg_code wg__parse_bound(const char *text, struct wg_arena *arena, struct wg
     out->is_relative = bound.is_relative;
     out->value = bound.value;
     out->kind = out->is_minimum ? WG_TUNING_OTHER : WG_TUNING_TIME;
-    const char *start = wg__parse_kind(text, &out->kind);
+    const char *start = wg__tune_kind_take(text, &out->kind);
     const char *end = sign;
     while (end > start && end[-1] == ' ')
         end--;

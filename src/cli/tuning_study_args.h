@@ -32,9 +32,6 @@ enum wg_code wg__parse_matches(const char *option, const char *text, struct wg_a
 enum wg_code wg__parse_axis(const char *text, struct wg_arena *arena, struct wg_tuning_axis *out,
                             struct wg_error *err);
 
-/* Takes a kind off the front of an expression, if there is one. */
-const char *wg__parse_kind(const char *text, enum wg_tuning_kind *kind);
-
 enum wg_code wg__parse_bound(const char *text, struct wg_arena *arena, struct wg_tuning_bound *out,
                              struct wg_error *err);
 

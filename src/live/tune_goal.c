@@ -49,20 +49,26 @@ static enum wg_tuning_kind kind_of_names(const struct wg_expression *expression)
     return has_time ? WG_TUNING_TIME : WG_TUNING_OTHER;
 }
 
+const char *wg__tune_kind_take(const char *text, enum wg_tuning_kind *kind)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t length = strlen(kinds[i].word);
+        if (strncmp(text, kinds[i].word, length) == 0 && text[length] == ':') {
+            *kind = kinds[i].kind;
+            return text + length + 1;
+        }
+    }
+    return text;
+}
+
 /* `text` of `length` bytes: "KIND:EXPRESSION". */
 static enum wg_code take_expression(struct wg_tune_term *term, const char *text, size_t length,
                                     struct wg_error *err)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const size_t skip = strlen(kinds[i].word);
-        if (length <= skip || strncmp(text, kinds[i].word, skip) != 0 || text[skip] != ':')
-            continue;
-        term->kind = kinds[i].kind;
-        term->is_kind_said = true;
-        text += skip + 1;
-        length -= skip + 1;
-        break;
-    }
+    const char *rest = wg__tune_kind_take(text, &term->kind);
+    term->is_kind_said = rest != text;
+    length -= (size_t)(rest - text);
+    text = rest;
     while (length > 0 && isspace((unsigned char)text[0])) {
         text++;
         length--;

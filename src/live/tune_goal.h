@@ -82,6 +82,9 @@ enum wg_code wg__tune_term_evaluate(const struct wg_tune_term *term,
 /* Whether the goal uses a figure of that name. */
 bool wg__tune_goal_names(const struct wg_tune_goal *goal, const char *name);
 
+/* Takes "KIND:" off the front of an expression; without one `*kind` stays as it is. */
+const char *wg__tune_kind_take(const char *text, enum wg_tuning_kind *kind);
+
 const char *wg__tuning_kind_word(enum wg_tuning_kind kind);
 
 #endif
