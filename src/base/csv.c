@@ -450,6 +450,11 @@ size_t wg__csv_column_count(const struct wg_csv *csv)
     return csv->column_count;
 }
 
+const char *wg__csv_column_name(const struct wg_csv *csv, size_t column)
+{
+    return csv->columns[column];
+}
+
 bool wg__csv_has_column(const struct wg_csv *csv, const char *name)
 {
     size_t column = 0;

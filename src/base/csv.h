@@ -39,6 +39,7 @@ void wg__csv_close(struct wg_csv *csv);
 enum wg_code wg__csv_column(const struct wg_csv *csv, const char *name, size_t *column_out,
                             struct wg_error *err);
 size_t wg__csv_column_count(const struct wg_csv *csv);
+const char *wg__csv_column_name(const struct wg_csv *csv, size_t column);
 bool wg__csv_has_column(const struct wg_csv *csv, const char *name);
 
 /* Reads the next record; `*has_record` is false at the end of the file. */

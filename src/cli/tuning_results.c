@@ -51,6 +51,7 @@ static void write_grid(struct wg_json *json, const struct wg_tuning_scene *scene
     wg__json_object(json);
     wg__json_member_string(json, "source", grid->source);
     wg__json_member_uint(json, "rows", grid->rows);
+    wg__json_member_string(json, "differing", grid->differing);
     wg__json_member_uint(json, "configurations", grid->space->count);
     wg__json_member_uint(json, "available", scene->target.available);
     wg__json_member_uint(json, "feasible", scene->target.feasible);

@@ -143,12 +143,17 @@ static void write_trials(const struct wg_tuning_trials *trials, bool with_color,
 
 void wg__tuning_replicates_text(const struct wg_tuning_grid *grid, struct wg_buffer *out)
 {
-    if (grid->rows > grid->space->count)
+    const double rows = (double)grid->rows / (double)grid->space->count;
+    if (grid->differing != NULL)
+        wg__buffer_printf(out,
+                          "%.3g rows a configuration, which differ in %s: their means count. Are "
+                          "they different workloads?\nThen choose one by --where.\n",
+                          rows, grid->differing);
+    else if (grid->rows > grid->space->count)
         wg__buffer_printf(out,
                           "%.3g rows a configuration: they are taken for repetitions, and their "
-                          "means count. Are they different\nworkloads? Then choose one by "
-                          "--where.\n",
-                          (double)grid->rows / (double)grid->space->count);
+                          "means count.\n",
+                          rows);
 }
 
 void wg__tuning_text(const struct wg_tuning_study *study,

@@ -181,6 +181,36 @@ static enum wg_code make_keys(struct builder *builder, struct wg_error *err)
     return WG_OK;
 }
 
+static bool differs(const struct builder *builder, size_t aside)
+{
+    const struct wg_tuning_row *rows = builder->rows.items;
+    const struct key *keys = builder->keys;
+    for (size_t i = 1; i < builder->rows.count; i++)
+        if (is_same_configuration(&keys[i], &keys[i - 1]) &&
+            rows[keys[i].row].asides[aside] != rows[keys[i - 1].row].asides[aside])
+            return true;
+    return false;
+}
+
+/* Columns in which rows of one configuration differ: they may be of different workloads. */
+static enum wg_code find_differing(struct builder *builder, struct wg_error *err)
+{
+    char text[TEXT_BYTES] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < builder->rows.aside_count && length < sizeof text; i++) {
+        const struct wg_tuning_aside *aside = &builder->rows.asides[i];
+        /* A text of its own in each row is a figure or a number of the row. */
+        const bool is_unique = aside->text_count == builder->rows.count;
+        if (!aside->has_many && !is_unique && differs(builder, i))
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%.40s",
+                                       length > 0 ? ", " : "", aside->name);
+    }
+    if (length == 0)
+        return WG_OK;
+    builder->grid->differing = wg__arena_strdup(&builder->grid->arena, text);
+    return builder->grid->differing != NULL ? WG_OK : fail_memory(err);
+}
+
 /* Means over the replicates of each configuration. */
 static enum wg_code make_configurations(struct builder *builder, struct wg_error *err)
 {
@@ -292,6 +322,8 @@ static enum wg_code build(struct builder *builder, struct wg_error *err)
         code = set_default(builder, &request->defaults[i], err);
     if (code == WG_OK)
         code = make_keys(builder, err);
+    if (code == WG_OK)
+        code = find_differing(builder, err);
     if (code == WG_OK)
         code = make_configurations(builder, err);
     if (code == WG_OK)

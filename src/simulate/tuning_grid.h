@@ -72,6 +72,7 @@ struct wg_tuning_grid {
     const char *source;         /* the file */
     const char *objective;      /* its expression */
     size_t rows;                /* selected ones, replicates too */
+    const char *differing;      /* "model, image_px": what replicates differ in; NULL: nothing */
     double *costs;              /* [space->count]: of the objective, > 0 */
     double *figures;            /* [space->count][goal.limit_count], > 0 */
 };

@@ -80,6 +80,33 @@ static enum wg_code compile(struct reader *reader, const char *option, const cha
     return code;
 }
 
+static bool is_used(const struct reader *reader, size_t column)
+{
+    for (size_t i = 0; i < reader->request->axis_count; i++)
+        if (reader->axis_columns[i] == column)
+            return true;
+    for (size_t f = 0; f < reader->formula_count; f++)
+        for (size_t i = 0; i < wg__expression_name_count(reader->formulas[f].expression); i++)
+            if (reader->formulas[f].columns[i] == column)
+                return true;
+    return false;
+}
+
+static enum wg_code find_asides(struct reader *reader, struct wg_error *err)
+{
+    struct wg_tuning_rows *rows = reader->rows;
+    for (size_t c = 0; c < wg__csv_column_count(reader->csv); c++) {
+        if (is_used(reader, c) || rows->aside_count == WG_TUNING_ASIDES_MAX)
+            continue;
+        struct wg_tuning_aside *aside = &rows->asides[rows->aside_count++];
+        aside->column = c;
+        aside->name = wg__arena_strdup(&rows->arena, wg__csv_column_name(reader->csv, c));
+        if (aside->name == NULL)
+            return wg__fail(err, WG_ENOMEM, "out of memory");
+    }
+    return WG_OK;
+}
+
 static enum wg_code find_columns(struct reader *reader, struct wg_error *err)
 {
     const struct wg_tuning_grid_request *request = reader->request;
@@ -94,7 +121,7 @@ static enum wg_code find_columns(struct reader *reader, struct wg_error *err)
         code = compile(reader, "objective", request->objective, err);
     for (size_t i = 0; i < request->limit_count && code == WG_OK; i++)
         code = compile(reader, "limit", request->limits[i].expression, err);
-    return code;
+    return code == WG_OK ? find_asides(reader, err) : code;
 }
 
 /* -- Rows ------------------------------------------------------------------------------------ */
@@ -107,21 +134,30 @@ static bool is_match(const char *pattern, const char *text)
     return wg__parse_double(pattern, &wanted) && wg__parse_double(text, &found) && wanted == found;
 }
 
+/* The place of `text` among `count` others, where a new one is kept; `max`: it is one too many. */
+static enum wg_code find_text(struct wg_tuning_rows *rows, const char *text, const char **texts,
+                              size_t *count, size_t max, size_t *out, struct wg_error *err)
+{
+    size_t index = 0;
+    while (index < *count && strcmp(texts[index], text) != 0)
+        index++;
+    *out = index;
+    if (index < *count || index == max)
+        return WG_OK;
+    texts[index] = wg__arena_strdup(&rows->arena, text);
+    if (texts[index] == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    ++*count;
+    return WG_OK;
+}
+
 /* Keeps a text that was not seen before, while there is room. */
 static enum wg_code keep_seen(struct reader *reader, size_t index, const char *text,
                               struct wg_error *err)
 {
-    size_t *count = &reader->seen_count[index];
-    for (size_t i = 0; i < *count; i++)
-        if (strcmp(reader->seen[index][i], text) == 0)
-            return WG_OK;
-    if (*count == SEEN_MAX)
-        return WG_OK;
-    const char *copy = wg__arena_strdup(&reader->rows->arena, text);
-    if (copy == NULL)
-        return wg__fail(err, WG_ENOMEM, "out of memory");
-    reader->seen[index][(*count)++] = copy;
-    return WG_OK;
+    size_t place = 0;
+    return find_text(reader->rows, text, reader->seen[index], &reader->seen_count[index], SEEN_MAX,
+                     &place, err);
 }
 
 static enum wg_code select_row(struct reader *reader, bool *is_selected, struct wg_error *err)
@@ -146,18 +182,32 @@ static enum wg_code read_label(struct reader *reader, size_t axis, double *out,
     struct wg_tuning_rows *rows = reader->rows;
     const char *text = wg__csv_text(reader->csv, reader->axis_columns[axis]);
     size_t index = 0;
-    while (index < rows->label_count[axis] && strcmp(rows->labels[axis][index], text) != 0)
-        index++;
+    const enum wg_code code = find_text(rows, text, rows->labels[axis], &rows->label_count[axis],
+                                        WG_TUNING_LEVELS_MAX, &index, err);
     if (index == WG_TUNING_LEVELS_MAX)
         return wg__csv_fail(reader->csv, reader->axis_columns[axis], err,
                             "more than %d different values", WG_TUNING_LEVELS_MAX);
-    if (index == rows->label_count[axis]) {
-        rows->labels[axis][index] = wg__arena_strdup(&rows->arena, text);
-        if (rows->labels[axis][index] == NULL)
-            return wg__fail(err, WG_ENOMEM, "out of memory");
-        rows->label_count[axis]++;
-    }
     *out = (double)index;
+    return code;
+}
+
+static enum wg_code read_asides(struct reader *reader, struct wg_tuning_row *row,
+                                struct wg_error *err)
+{
+    struct wg_tuning_rows *rows = reader->rows;
+    for (size_t i = 0; i < rows->aside_count; i++) {
+        struct wg_tuning_aside *aside = &rows->asides[i];
+        size_t index = 0;
+        if (aside->has_many)
+            continue;
+        const enum wg_code code =
+            find_text(rows, wg__csv_text(reader->csv, aside->column), aside->texts,
+                      &aside->text_count, WG_TUNING_ASIDE_TEXTS_MAX, &index, err);
+        if (code != WG_OK)
+            return code;
+        aside->has_many = index == WG_TUNING_ASIDE_TEXTS_MAX;
+        row->asides[i] = (unsigned char)index;
+    }
     return WG_OK;
 }
 
@@ -215,6 +265,8 @@ static enum wg_code add_row(struct reader *reader, struct wg_error *err)
         code = read_knob(reader, i, &row->knobs[i], err);
     for (size_t i = 0; i < reader->formula_count && code == WG_OK; i++)
         code = read_figure(reader, &reader->formulas[i], &row->figures[i], err);
+    if (code == WG_OK)
+        code = read_asides(reader, row, err);
     rows->count += code == WG_OK;
     return code;
 }

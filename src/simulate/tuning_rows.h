@@ -7,6 +7,7 @@
 #ifndef WG_SIMULATE_TUNING_ROWS_H
 #define WG_SIMULATE_TUNING_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -15,10 +16,23 @@
 
 enum { WG_TUNING_FIGURES_MAX = 1 + WG_TUNING_LIMITS_MAX };
 
+/* Columns that are no knob and in no expression, and have few different texts: they may tell why
+ * rows of the same configuration differ. */
+enum { WG_TUNING_ASIDES_MAX = 32, WG_TUNING_ASIDE_TEXTS_MAX = 16 };
+
+struct wg_tuning_aside {
+    size_t column;
+    const char *name;
+    const char *texts[WG_TUNING_ASIDE_TEXTS_MAX];
+    size_t text_count;
+    bool has_many; /* more texts than fit: more likely a figure; left alone */
+};
+
 struct wg_tuning_row {
     size_t line;
-    double knobs[WG_TUNING_KNOBS_MAX];     /* of a category: the index of its label */
-    double figures[WG_TUNING_FIGURES_MAX]; /* the objective's, then the limits' */
+    double knobs[WG_TUNING_KNOBS_MAX];          /* of a category: the index of its label */
+    double figures[WG_TUNING_FIGURES_MAX];      /* the objective's, then the limits' */
+    unsigned char asides[WG_TUNING_ASIDES_MAX]; /* which of the texts */
 };
 
 struct wg_tuning_rows {
@@ -28,6 +42,8 @@ struct wg_tuning_rows {
     size_t capacity;
     const char *labels[WG_TUNING_KNOBS_MAX][WG_TUNING_LEVELS_MAX]; /* in the order of the rows */
     size_t label_count[WG_TUNING_KNOBS_MAX];
+    size_t aside_count;
+    struct wg_tuning_aside asides[WG_TUNING_ASIDES_MAX];
 };
 
 /* Reads the selected rows, at least one. Knobs are what their roles allow, figures above 0. */

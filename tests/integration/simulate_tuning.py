@@ -22,11 +22,16 @@ GRID = os.path.join(ROOT, "data/tuning/flexibo_tx2/tx2_4knob_grid.csv.gz")
 KNOBS = [("n_cores", "cores"), ("cpu_khz", "cpu_clock"), ("gpu_hz", "gpu_clock"), ("emc_hz", "mem_clock")]
 PROGRAM = None
 
-# Keys that stood in the first release of the schema; others may be added, these stay.
-GRID_KEYS = {"rows", "feasible", "near_optimal", "optimum"}
-POLICY_KEYS = {"policy", "first_hit", "returned", "decision_ms"}
-HIT_KEYS = {"mean", "sd", "p95"}
-RETURNED_KEYS = {"trials_mean", "within_5pct", "feasible", "regret_mean"}
+# What stood in the first release of the schema; other keys may be added, these stay, and what they hold.
+NUMBER = (int, float)
+PROMISED = {
+    "schema": str,
+    "grid": {"rows": int, "feasible": int, "near_optimal": int, "optimum": {}},
+    "policies": [{"policy": str,
+                  "first_hit": {"mean": NUMBER, "sd": NUMBER, "p95": NUMBER},
+                  "returned": {"trials_mean": NUMBER, "within_5pct": NUMBER, "feasible": NUMBER,
+                               "regret_mean": NUMBER},
+                  "decision_ms": {"p50": NUMBER, "p99": NUMBER}}]}
 
 
 def run(*arguments, **kwargs):
@@ -93,7 +98,6 @@ class Grid(Scratch):
                 near = sum(float(row["ina_sum_mw"]) <= 1.05 * least for row in feasible)
                 grid = replay("--seeds", "2", where=f"model={model},image_px={image_px}",
                               limit=f"inference_time_s<={factor}x")["grid"]
-                self.assertTrue(GRID_KEYS <= grid.keys())
                 self.assertEqual((grid["rows"], grid["configurations"], grid["feasible"], grid["near_optimal"]),
                                  (768, 768, len(feasible), near))
                 self.assertAlmostEqual(grid["limits"][0]["bound"], bound, places=12)
@@ -108,6 +112,9 @@ class Grid(Scratch):
                       objective="cap_w", limit="1/tokens_per_s<=0.375")["grid"]
         self.assertEqual((grid["rows"], grid["configurations"], grid["feasible"]), (4, 3, 3))
         self.assertEqual(grid["optimum"]["figures"], [(1 / 2 + 1 / 4) / 2])
+        self.assertIsNone(grid["differing"])
+        every = tuning("--seeds", "1", "--policy", "random", where=None, limit=None)
+        self.assertIn("5 rows a configuration, which differ in model, image_px: their means count.", every.stdout)
         grid = replay("--seeds", "1", grid=path, where="gpu=*,cap_w=30", knobs=[("gpu", "category")],
                       objective="tokens_per_s", limit=None)["grid"]
         self.assertEqual(grid["optimum"], {"levels": {"gpu": "b"}, "objective": 1, "figures": []})
@@ -129,11 +136,33 @@ class Grid(Scratch):
 
 
 class Study(Scratch):
+    def check_holds(self, promised, found, where):
+        if isinstance(promised, dict):
+            self.assertIsInstance(found, dict, where)
+            for key, inner in promised.items():
+                self.assertIn(key, found, where)
+                self.check_holds(inner, found[key], f"{where}.{key}")
+        elif isinstance(promised, list):
+            self.assertIsInstance(found, list, where)
+            for i, inner in enumerate(found):
+                self.check_holds(promised[0], inner, f"{where}[{i}]")
+        else:
+            self.assertIsInstance(found, promised, where)
+
+    def test_the_json_holds_what_its_schema_promised(self):
+        done = tuning("--json", "--seeds", "2", "--max-trials", "6")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.check_holds(PROMISED, result, "result")
+        self.assertEqual(result["schema"], "wattgov.simulate.tuning/1")
+        self.assertEqual([of["policy"] for of in result["policies"]],
+                         ["random", "polythrottle", "cbo", "wattgov"])
+        for of in result["policies"]:  # shares are fractions
+            self.assertTrue(0 <= of["returned"]["within_5pct"] <= of["returned"]["feasible"] <= 1)
+
     def test_random_follows_its_exact_law(self):
         result = replay("--seeds", "1500", limit="inference_time_s<=2.5x", where="model=xception,image_px=200")
         grid, of = result["grid"], result["policies"][0]
-        self.assertTrue(POLICY_KEYS <= of.keys() and HIT_KEYS <= of["first_hit"].keys())
-        self.assertTrue(RETURNED_KEYS <= of["returned"].keys())
         k, n = grid["near_optimal"], 768
         self.assertAlmostEqual(of["first_hit"]["exact_mean"], (n + 1) / (k + 1), places=9)
         # Without replacement, the chance of no hit in j trials is C(n - k, j) / C(n, j).

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "support/tuning_stage.h"
 
 static void rows_become_configurations(void **state)
@@ -126,6 +127,34 @@ static void holes_are_no_configurations(void **state)
     stage_close(&stage);
 }
 
+static void what_replicates_differ_in_is_named(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    /* `mhz` follows the clock, `id` is of each row alone, `note` is the same throughout. */
+    wg__buffer_init(&text);
+    wg__buffer_puts(&text, "kind,batch,clock_hz,t,e,mhz,id,px,note\n");
+    for (unsigned i = 0; i < 40; i++)
+        wg__buffer_printf(&text, "%c,%u,%u,1,2,%u,%u,%u,n\n", i % 4 < 2 ? 'a' : 'b', 1 + i / 20,
+                          1 + i / 10 % 2, i / 10 % 2, i, 100 * (i % 2));
+    stage_open(&stage, text.data);
+    wg__buffer_fini(&text);
+    struct wg_tuning_grid *grid = stage_grid(&stage);
+    assert_string_equal(grid->differing, "px");
+    wg__tuning_grid_close(grid);
+    stage.request.matches[0].value = "*";
+    grid = stage_grid(&stage);
+    assert_string_equal(grid->differing, "kind, px");
+    wg__tuning_grid_close(grid);
+    stage.request.matches[stage.request.match_count++] = (struct wg_tuning_match){"px", "0"};
+    stage.request.matches[0].value = "a";
+    grid = stage_grid(&stage);
+    assert_null(grid->differing); /* repetitions that nothing tells apart */
+    wg__tuning_grid_close(grid);
+    stage_close(&stage);
+}
+
 static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
 {
     (void)state;
@@ -163,6 +192,7 @@ int main(void)
         cmocka_unit_test(bounds_of_floors_are_relative_to_the_greatest),
         cmocka_unit_test(categories_keep_their_labels_in_the_order_of_the_file),
         cmocka_unit_test(holes_are_no_configurations),
+        cmocka_unit_test(what_replicates_differ_in_is_named),
         cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
     };
     return run_tests(tests);

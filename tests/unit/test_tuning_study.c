@@ -212,7 +212,9 @@ static void words_do_not_mislead(void **state)
     check_words(&fixture, 0, ">8 ", false);
     check_words(&fixture, 21, ">8 ", true); /* of 40: a mean of the others says nothing */
     fixture.grid->rows = 12;
-    check_words(&fixture, 0, "1.5 rows a configuration", true);
+    check_words(&fixture, 0, "1.5 rows a configuration: they are taken for repetitions", true);
+    fixture.grid->differing = "model, px";
+    check_words(&fixture, 0, "1.5 rows a configuration, which differ in model, px: ", true);
     fixture.grid->goal.limit_count = 0;
     check_words(&fixture, 0, "(12 rows), no limit is set, ", true);
     close_fixture(&fixture);

@@ -121,7 +121,7 @@ static void processors_are_those_that_may_be_used(void **state)
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     assert_int_equal(wg__processor_count(CPU_SETSIZE), CPU_COUNT(&all));
     assert_int_equal(wg__processor_count(1), 1);
-    int first = 0;
+    size_t first = 0;
     while (!CPU_ISSET(first, &all))
         first++;
     CPU_ZERO(&one);
