@@ -2,12 +2,14 @@
  *
  * `wattgov tune apply FILE -- CMD`: holds a tuned configuration while a command runs.
  *
- *     read FILE -> guard -> set the devices -> CMD with {NAME} and $WATTGOV_TUNE_NAME
+ *     read FILE -> guard -> set the devices -> set the server -> CMD with {NAME} and
+ * $WATTGOV_TUNE_NAME
  *               -> wait, looking after guard and foreign writes -> give back -> CMD's status
  *
  * Signals are passed on to the command as train does it. Nothing is set unless all can be:
  * half a configuration is none. With --best-effort the command runs all the same. Of the GPUs only
- * those that were tuned are set, by their UUIDs, unless --gpu names others.
+ * those that were tuned are set, by their UUIDs, unless --gpu names others. A served model that
+ * runs is given its configuration and gets its own one back (tune_apply_server.c).
  */
 #include "cli/command_tune_apply.h"
 
@@ -22,6 +24,7 @@
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/tune_apply_server.h"
 #include "cli/tune_result.h"
 #include "live/child.h"
 #include "live/device_hold.h"
@@ -38,7 +41,8 @@ static const struct wg_option options[] = {
     WG_DEVICE_OPTIONS(struct args, devices),
     {.name = "best-effort",
      WG_OPTION_FLAG(struct args, best_effort),
-     .help = "Where the devices cannot be set, says why and runs the command all the same."},
+     .help = "Where devices or a server cannot be set, says why and runs the command all the "
+             "same."},
     {.name = "quiet",
      .letter = 'q',
      WG_OPTION_FLAG(struct args, quiet),
@@ -51,7 +55,8 @@ static const struct wg_option_set set = {
     .summary =
         "Sets the devices as FILE (of wattgov tune -o) says, runs a command with {NAME} replaced "
         "by each knob's value and $WATTGOV_TUNE_NAME in its environment, holds the settings while "
-        "it runs, and gives the original ones back. The exit status is the command's.",
+        "it runs, and gives the original ones back; a served model that was tuned is loaded with "
+        "its configuration meanwhile, if its server runs. The exit status is the command's.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog = "examples:\n"
@@ -63,9 +68,11 @@ static const uint64_t tend_ns = 250000000;
 
 struct session {
     const struct args *args;
+    const char *path; /* of the file */
     struct wg_machine *machine;
     struct wg_tune_applied applied;
     struct wg_device_hold hold;
+    struct wg_tune_server_hold server;
     struct wg_signals signals;
     struct wg_tune_command filled;
     struct wg_child child;
@@ -192,11 +199,21 @@ static enum wg_code prepare(struct session *session, struct wg_error *err)
         return code; /* a --gpu that is none */
     if (code == WG_OK)
         code = set_devices(session, err);
+    if (code != WG_OK && !session->args->best_effort)
+        return code;
+    if (code != WG_OK) {
+        (void)fprintf(stderr, "wattgov tune apply: nothing is set: %s; the command runs as it is\n",
+                      err->text);
+        wg__device_hold_close(&session->hold);
+    }
+    code = wg__tune_server_hold(&session->server, &session->applied, session->path,
+                                session->args->quiet, err);
     if (code == WG_OK || !session->args->best_effort)
         return code;
-    (void)fprintf(stderr, "wattgov tune apply: nothing is set: %s; the command runs as it is\n",
+    (void)fprintf(stderr,
+                  "wattgov tune apply: the server is not set: %s; the command runs as it "
+                  "is\n",
                   err->text);
-    wg__device_hold_close(&session->hold);
     return WG_OK;
 }
 
@@ -277,7 +294,7 @@ static void warn(const struct session *session)
         (void)fprintf(stderr, "wattgov tune apply: this configuration is not known to keep its "
                               "limits (is_feasible: false): it came nearest\n");
     for (size_t i = 0; i < applied->count && !session->args->quiet; i++)
-        if (!applied->knobs[i].is_device &&
+        if (!applied->knobs[i].is_device && !wg__tune_server_has(applied, i) &&
             !wg__tune_template_has(session->args->command.words, applied->knobs[i].name))
             (void)fprintf(stderr,
                           "wattgov tune apply: {%s} stands nowhere in the command: it must read "
@@ -300,11 +317,13 @@ static int apply(struct session *session)
         status = session->child.status;
     }
     wg__device_hold_close(&session->hold);
+    const bool is_back = wg__tune_server_release(&session->server, session->args->quiet);
     if (code != WG_OK) {
         const int failure = wg__command_fail(&set, &err);
         return status != WG_EXIT_OK ? status : failure;
     }
-    return status == WG_EXIT_OK && session->hold.not_restored > 0 ? WG_EXIT_FAILED : status;
+    const bool is_whole = is_back && session->hold.not_restored == 0;
+    return status == WG_EXIT_OK && !is_whole ? WG_EXIT_FAILED : status;
 }
 
 int wg__command_tune_apply(int argc, char *argv[])
@@ -333,6 +352,7 @@ int wg__command_tune_apply(int argc, char *argv[])
         return wg__command_fail(&set, &err);
     }
     session->args = &args;
+    session->path = path;
     session->hold.guard.pidfd = -1;
     warn(session);
     wg__signals_block(&session->signals, true);

@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "cli/tune_report.h"
 #include "cli/yaml_file.h"
+#include "live/server_config.h"
 #include "live/tune_quantity.h"
 #include "wattgov/version.h"
 
@@ -41,6 +42,45 @@ static void put_number(struct wg_buffer *out, double value)
     wg__buffer_puts(out, isfinite(value) ? text : "~");
 }
 
+/* Of a served model: where the knob stands there. */
+static void put_place(const struct wg_tune_report *report, const struct wg_tune_knob *knob,
+                      struct wg_buffer *out)
+{
+    const struct wg_workload_server_opts *server = &report->setup->server.opts;
+    double scale = 1;
+    if (server->url == NULL || knob->is_device)
+        return;
+    const char *path = wg__workload_server_path(server, knob->name, &scale);
+    if (path == NULL)
+        return;
+    wg__buffer_puts(out, ", path: ");
+    put_text(out, path);
+    wg__buffer_puts(out, ", scale: ");
+    put_number(out, scale);
+}
+
+static void put_server(const struct wg_workload_server_opts *server, struct wg_buffer *out)
+{
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"control_url", server->control_url},
+                 {"model", server->model},
+                 {"model_version", server->model_version},
+                 {"model_config", server->config_file}};
+    if (server->url == NULL)
+        return;
+    wg__buffer_puts(out, "server: {url: ");
+    put_text(out, server->url);
+    wg__buffer_printf(out, ", protocol: %s", wg__server_protocol_word(server->protocol));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i].text == NULL)
+            continue;
+        wg__buffer_printf(out, ", %s: ", texts[i].key);
+        put_text(out, texts[i].text);
+    }
+    wg__buffer_puts(out, "}\n");
+}
+
 static void put_knob(const struct wg_tune_report *report, size_t k, struct wg_buffer *out)
 {
     const struct wg_tune_knob *knob = &report->setup->knobs.knobs[k];
@@ -57,6 +97,7 @@ static void put_knob(const struct wg_tune_report *report, size_t k, struct wg_bu
     else
         put_number(out, knob->levels[level]);
     wg__tune_level_text(text, &report->setup->knobs.space->knobs[k], level);
+    put_place(report, knob, out);
     wg__buffer_printf(out, "}%s%s\n", knob->is_device ? " # " : "", knob->is_device ? text : "");
 }
 
@@ -133,6 +174,7 @@ void wg__tune_result_yaml(const struct wg_tune_report *report, struct wg_buffer 
                       schema);
     put_making(report, out);
     put_gpus(report, out);
+    put_server(&report->setup->server.opts, out);
     wg__buffer_puts(out, "knobs:\n");
     for (size_t k = 0; k < report->setup->knobs.count; k++)
         put_knob(report, k, out);
@@ -200,6 +242,63 @@ static enum wg_code check_device(const struct wg_yaml *yaml, wg_yaml_node node,
     return WG_OK;
 }
 
+/* "" where the key is missing; false: it is too long. */
+static bool read_text(const struct wg_yaml *yaml, wg_yaml_node map, const char *key, char *out,
+                      size_t size)
+{
+    const char *text = member(yaml, map, key);
+    const size_t length = strlen(text);
+    if (length >= size)
+        return false;
+    memcpy(out, text, length + 1);
+    return true;
+}
+
+/* Where a knob of a served model stands. */
+static enum wg_code read_place(const struct wg_yaml *yaml, wg_yaml_node node,
+                               struct wg_tune_applied *out, struct wg_error *err)
+{
+    const size_t at = out->count - 1;
+    const char *name = out->knobs[at].name, *scale = member(yaml, node, "scale");
+    if (!read_text(yaml, node, "path", out->knobs[at].path, sizeof out->knobs[at].path))
+        return wg__yaml_fail(yaml, node, err, "%s: path is longer than %d bytes", name,
+                             WG_TUNE_PATH_SIZE - 1);
+    out->knobs[at].scale = wg__server_scale(out->knobs[at].path);
+    if (scale[0] != '\0' &&
+        (!wg__parse_double(scale, &out->knobs[at].scale) || !(out->knobs[at].scale > 0)))
+        return wg__yaml_fail(yaml, node, err, "%s: scale is '%s': expected a number above 0", name,
+                             scale);
+    return WG_OK;
+}
+
+static enum wg_code read_server(const struct wg_yaml *yaml, wg_yaml_node root,
+                                struct wg_tune_applied *out, struct wg_error *err)
+{
+    const wg_yaml_node node = wg__yaml_find(yaml, root, "server");
+    struct wg_tune_applied_server *server = &out->server;
+    if (node == 0)
+        return WG_OK;
+    if (!read_text(yaml, node, "url", server->url, sizeof server->url) || server->url[0] == '\0' ||
+        !wg__server_protocol_parse(member(yaml, node, "protocol"), &server->protocol))
+        return wg__yaml_fail(yaml, node, err,
+                             "server: expected {url: ..., protocol: ..., model: ...}");
+    const struct {
+        const char *key;
+        char *out;
+        size_t size;
+    } texts[] = {
+        {"control_url", server->control_url, sizeof server->control_url},
+        {"model", server->model, sizeof server->model},
+        {"model_version", server->model_version, sizeof server->model_version},
+        {"model_config", server->model_config, sizeof server->model_config},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!read_text(yaml, node, texts[i].key, texts[i].out, texts[i].size))
+            return wg__yaml_fail(yaml, node, err, "server: %s is longer than %zu bytes",
+                                 texts[i].key, texts[i].size - 1);
+    return WG_OK;
+}
+
 static enum wg_code read_knob(const struct wg_yaml *yaml, wg_yaml_node node,
                               struct wg_tune_applied *out, struct wg_error *err)
 {
@@ -217,7 +316,9 @@ static enum wg_code read_knob(const struct wg_yaml *yaml, wg_yaml_node node,
                              member(yaml, node, "role"));
     out->knobs[at].value = NAN;
     out->knobs[at].label[0] = '\0';
-    const enum wg_code code = check_device(yaml, node, role, out, err);
+    enum wg_code code = check_device(yaml, node, role, out, err);
+    if (code == WG_OK)
+        code = read_place(yaml, node, out, err);
     if (code != WG_OK)
         return code;
     if (role == WG_TUNING_CATEGORY)
@@ -277,6 +378,8 @@ enum wg_code wg__tune_result_read(const char *path, struct wg_tune_applied *out,
         code = read_knob(yaml, wg__yaml_item(yaml, knobs, i), out, err);
     if (code == WG_OK)
         code = read_gpus(yaml, root, out, err);
+    if (code == WG_OK)
+        code = read_server(yaml, root, out, err);
     bool is_feasible = true;
     out->is_infeasible = read_bool(member(yaml, root, "is_feasible"), &is_feasible) && !is_feasible;
     wg__yaml_close(yaml);

@@ -295,24 +295,23 @@ static enum wg_code configure(struct wg_workload_server *server, const struct ed
 
 /* -- Settings --------------------------------------------------------------------------------- */
 
-/* The path of a knob, by the options or its name. */
-static const char *path_of(const struct wg_workload_server *server, const char *knob, double *scale)
+const char *wg__workload_server_path(const struct wg_workload_server_opts *opts, const char *knob,
+                                     double *scale_out)
 {
-    const struct wg_workload_server_opts *opts = &server->opts;
-    *scale = 0;
+    double scale = 0;
     const char *path = NULL;
     for (size_t i = 0; i < opts->path_count && path == NULL; i++) {
         if (strcmp(opts->paths[i].knob, knob) == 0) {
             path = opts->paths[i].path;
-            *scale = opts->paths[i].scale;
+            scale = opts->paths[i].scale;
         }
     }
     if (path == NULL && opts->command != NULL && wg__server_command_has(opts->command, knob))
         path = "command";
     if (path == NULL)
         path = wg__server_path(knob, opts->batch_by == WG_SERVER_BATCH_BY_CLIENT);
-    if (*scale == 0 && path != NULL)
-        *scale = wg__server_scale(path);
+    if (path != NULL)
+        *scale_out = scale != 0 ? scale : wg__server_scale(path);
     return path;
 }
 
@@ -337,7 +336,7 @@ static enum wg_code place(const struct wg_workload_server *server,
                           struct wg_server_client *client, struct wg_error *err)
 {
     double scale = 1;
-    const char *path = path_of(server, setting->name, &scale);
+    const char *path = wg__workload_server_path(&server->opts, setting->name, &scale);
     if (path == NULL)
         return wg__fail(err, WG_EINVAL,
                         "knob '%s': tell its place (client.batch, command, or a path in the "

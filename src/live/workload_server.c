@@ -148,7 +148,7 @@ enum wg_code wg__server_make(struct wg_workload_server *server, struct wg_error 
 {
     const bool is_same =
         server->is_made && memcmp(&server->is, &server->made_for, sizeof server->is) == 0;
-    if (is_same)
+    if (is_same || server->opts.is_only_set)
         return WG_OK;
     enum wg_code code = WG_OK;
     if (server->control != NULL && !server->is_made)

@@ -115,6 +115,7 @@ struct wg_workload_server_opts {
 
     enum wg_server_statistics statistics;
     bool is_foreign_load; /* somebody else sends the requests: only the counts are read */
+    bool is_only_set;     /* nothing is measured: it gets a configuration, and its own back */
 
     /* A server of our own: started at the first set, and again when a `command` knob changes or it
      * died. Its process group is ended with SIGTERM, after 10 s with SIGKILL. */
@@ -133,6 +134,11 @@ enum wg_code wg__workload_server_open(struct wg_workload **out,
 
 /* Seconds that the last `set` took, if it loaded the model or started the server; 0: it did not. */
 double wg__workload_server_switch_s(const struct wg_workload *workload);
+
+/* The place of a knob by the options or its name, and what its value is multiplied by there; NULL:
+ * it has none. */
+const char *wg__workload_server_path(const struct wg_workload_server_opts *opts, const char *knob,
+                                     double *scale_out);
 
 const char *wg__server_protocol_word(enum wg_server_protocol protocol);
 bool wg__server_protocol_parse(const char *word, enum wg_server_protocol *out);

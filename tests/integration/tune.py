@@ -200,8 +200,8 @@ class Searching(Case):
         self.assertAlmostEqual(figures["mean_s"], 0.2)
 
 
-class Serving(Case):
-    """A server whose law is known (fake_server.py), under our own load."""
+class Served(Case):
+    """A server whose law is known (fake_server.py)."""
 
     def setUp(self):
         super().setUp()
@@ -223,6 +223,13 @@ class Serving(Case):
     BRIEFLY = ("--min-window", "100ms", "--max-window", "100ms", "--min-windows", "1", "--max-windows", "1", "--precision",
                "0.2")
     ONE_SECOND = ("--min-window", "1s", "--max-window", "1s", "--min-windows", "1", "--max-windows", "1")
+
+    def configuration(self):
+        return self.ask("/v2/models/m/config")
+
+
+class Serving(Served):
+    """Under our own load."""
 
     def test_finds_the_batch_that_serves_the_load(self):
         # 5 ms a batch of any size: 400 requests a second are more than batches of one can serve.
@@ -265,9 +272,6 @@ class Serving(Case):
         # In a closed loop it never rests.
         figures = self.result(*words)["trials"][0]["figures"]
         self.assertAlmostEqual(figures["busy_s"], figures["time_s"], delta=0.01)
-
-    def configuration(self):
-        return self.ask("/v2/models/m/config")
 
     def test_the_model_has_its_own_configuration_at_the_end(self):
         before = self.configuration()

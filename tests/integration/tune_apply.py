@@ -5,12 +5,13 @@
     tests/integration/tune_apply.py build/release/vgpu
 """
 import json
+import os
 import re
 import sys
 
 import vgpu_case
-from tune import BATCHES, Case, QUICK, SCRIPT
-from vgpu_case import tool
+from tune import BATCHES, Case, QUICK, SCRIPT, Served
+from vgpu_case import tool, wait_for
 
 
 class Applying(Case):
@@ -106,6 +107,84 @@ class Applying(Case):
                               ("  - {name: x, role: batch, value: 1}\ngpus: [{index: 1}]\n", "r.yaml:4: expected {index: ")):
             done = self.tune("apply", self.write(text), "--", "true")
             self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+
+
+class ApplyingToAServer(Served):
+    def write(self, batch=2, url=None):
+        with open(self.path("r.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"schema: wattgov.tune.result/1\nserver: {{url: '{url or self.url}', protocol: kserve_http, model: m}}\nknobs:\n"
+                       f"  - {{name: batch, role: batch, value: {batch}, path: max_batch_size}}\n"
+                       "  - {name: delay, role: delay, value: 0.002, path: dynamic_batching.max_queue_delay_microseconds}\n"
+                       "  - {name: clients, role: category, value: many, path: client.concurrency, scale: 1}\n")
+        return self.path("r.yaml")
+
+    def seen(self):
+        with open(self.path("seen"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def show(self, then="exit 5"):
+        ask = f"import urllib.request; print(urllib.request.urlopen('{self.url}/v2/models/m/config').read().decode())"
+        return self.script(f'/usr/bin/python3 -c "{ask}" > {self.path("seen")}; {then}')
+
+    def test_a_model_is_as_it_was_tuned_while_the_command_runs(self):
+        before = self.configuration()
+        made = self.path("made.yaml")
+        found = self.result("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=2,3:batch", "--knob",
+                            "delay=1ms,2ms:delay", "--max-trials", 2, "-o", made)["returned"]["settings"]
+        done = self.tune("apply", made, "--", *self.show())
+        self.assertEqual(done.returncode, 5, done.stderr)
+        seen, delay_us = self.seen(), round(found["delay"] * 1e6)
+        self.assertEqual((seen["max_batch_size"], seen["dynamic_batching"]["max_queue_delay_microseconds"]), (found["batch"], delay_us))
+        self.assertEqual(self.configuration(), before)
+        self.assertIn(f"model m at {self.url} is loaded with max_batch_size {found['batch']}, "
+                      f"dynamic_batching.max_queue_delay_microseconds {delay_us}\n", done.stderr)
+        self.assertIn("has the configuration that it had before again", done.stderr)
+        self.assertNotIn("stands nowhere in the command", done.stderr)
+        self.assertFalse(os.path.exists(made + ".state.server"))
+        self.assertEqual(self.tune("apply", "-q", made, "--", "true").stderr, "")
+
+    def test_a_server_that_does_not_run_is_left_to_the_command(self):
+        done = self.tune("apply", self.write(url="http://127.0.0.1:9"), "--", "sh", "-c", "exit 5")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("no server answers at http://127.0.0.1:9: not set: max_batch_size 2, "
+                      "dynamic_batching.max_queue_delay_microseconds 2000 of model m", done.stderr)
+        self.assertIn("{clients} stands nowhere in the command", done.stderr)
+
+    def test_what_a_server_refuses_stops_all_but_a_best_effort(self):
+        before = self.configuration()
+        done = self.tune("apply", self.write(batch=13), "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("plan 13 is not built", done.stderr)
+        self.assertEqual(self.configuration(), before)
+        done = self.tune("apply", "--best-effort", self.write(batch=13), "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        self.assertIn("the server is not set: ", done.stderr)
+        self.assertEqual(self.configuration(), before)
+
+    def test_who_is_killed_leaves_it_to_the_next(self):
+        before = self.configuration()
+        process = self.in_background("apply", self.write(), "--", *self.show("exec tail -f --pid=$PPID /dev/null"))
+        wait_for(lambda: os.path.exists(self.path("seen")) and self.configuration()["max_batch_size"] == 2, "the model's load")
+        process.kill()
+        process.wait()
+        self.assertEqual(self.configuration()["max_batch_size"], 2)
+        self.assertEqual(self.tune("apply", self.write(), "--", *self.show()).returncode, 5)
+        self.assertEqual(self.configuration(), before)
+
+    def test_a_server_that_cannot_be_is_told(self):
+        path = self.write()
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for old, new, message in (("kserve_http", "http", "r.yaml:2: server: expected {url: "),
+                                  ("protocol:", "model_version: " + "1" * 64 + ", protocol:", "server: model_version is longer than"),
+                                  ("path: max_batch_size", "path: max_batch_size, scale: 0", "r.yaml:4: batch: scale is '0'"),
+                                  ("path: max_batch_size", "path: " + "x" * 256, "batch: path is longer than 255 bytes"),
+                                  ("path: max_batch_size", "path: max_batch_size.x", "has no place 'max_batch_size.x'")):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(old, new))
+            done = self.tune("apply", path, "--", "echo", "ran")
+            self.assertEqual((done.returncode in (1, 2), done.stdout), (True, ""), done.stderr)
             self.assertIn(message, done.stderr)
 
 
