@@ -48,7 +48,7 @@ enum wg_code wg__triton_control_open(struct wg_triton_control **out,
     control->timeout_s = opts->timeout_s;
     control->load_s = opts->load_s;
     control->base = wg__strdup(opts->url);
-    control->model = wg__strdup(opts->model);
+    control->model = wg__strdup(opts->model != NULL ? opts->model : "");
     control->version = wg__strdup(opts->version != NULL ? opts->version : "");
     enum wg_code code = wg__http_client_open(&control->client, 1, ANSWER_MAX, err);
     if (code == WG_OK)
@@ -241,17 +241,15 @@ enum wg_code wg__triton_shape(struct wg_triton_control *control, size_t *batch_o
                               size_t *instances_out, struct wg_error *err)
 {
     const struct wg_buffer *body = &control->reply.body;
-    enum wg_code code = control->is_grpc
-                            ? call_model(control, "ModelConfig", err)
-                            : get_model(control, "/config", "the model's configuration", err);
+    const enum wg_code code = control->is_grpc
+                                  ? call_model(control, "ModelConfig", err)
+                                  : get_model(control, "/config", "the model's configuration", err);
     *instances_out = 0;
     if (code != WG_OK)
         return code;
     if (control->is_grpc)
         return wg__kserve_unpack_max_batch(batch_out, body->data, body->length, err);
-    code = wg__kserve_read_max_batch(batch_out, body->data, body->length, err);
-    return code == WG_OK ? wg__kserve_read_instances(instances_out, body->data, body->length, err)
-                         : code;
+    return wg__kserve_read_shape(batch_out, instances_out, body->data, body->length, err);
 }
 
 enum wg_code wg__triton_statistics(struct wg_triton_control *control,
@@ -279,6 +277,21 @@ enum wg_code wg__triton_config(struct wg_triton_control *control, char **out, st
     *out = wg__strdup(control->reply.body.data);
     return *out != NULL ? WG_OK
                         : wg__fail(err, WG_ENOMEM, "the model's configuration: out of memory");
+}
+
+enum wg_code wg__triton_models(struct wg_triton_control *control, struct wg_buffer *out,
+                               struct wg_error *err)
+{
+    if (control->is_grpc)
+        return wg__fail(err, WG_EUNSUPPORTED, "the list of models comes by HTTP only");
+    begin_url(control);
+    wg__buffer_puts(&control->url, "/v2/repository/index");
+    control->body.length = 0;
+    wg__buffer_puts(&control->body, "{}");
+    const enum wg_code code = ask(control, "the list of models", true, control->timeout_s, err);
+    return code == WG_OK ? wg__kserve_read_models(out, control->reply.body.data,
+                                                  control->reply.body.length, err)
+                         : code;
 }
 
 /* -- Loading ---------------------------------------------------------------------------------- */

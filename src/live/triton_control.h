@@ -21,14 +21,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "net/kserve.h"
 
 struct wg_triton_control;
 
 struct wg_triton_control_opts {
-    const char *url; /* "http://127.0.0.1:8000", copied */
-    const char *model, *version;
+    const char *url;             /* "http://127.0.0.1:8000", copied */
+    const char *model, *version; /* no model: only the server is asked */
     bool is_grpc;
     double timeout_s; /* of an answer */
     double load_s;    /* of a load */
@@ -54,6 +55,10 @@ enum wg_code wg__triton_statistics(struct wg_triton_control *control,
 
 /* The model's configuration as JSON; the caller frees it with wg__free. WG_EUNSUPPORTED by gRPC. */
 enum wg_code wg__triton_config(struct wg_triton_control *control, char **out, struct wg_error *err);
+
+/* The names of the models that the server has, with ", " between them. WG_EUNSUPPORTED by gRPC. */
+enum wg_code wg__triton_models(struct wg_triton_control *control, struct wg_buffer *out,
+                               struct wg_error *err);
 
 /* `config` NULL: the one in the repository. */
 enum wg_code wg__triton_load(struct wg_triton_control *control, const char *config,

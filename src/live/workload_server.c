@@ -371,6 +371,37 @@ static bool keep_options(struct wg_workload_server *server,
     return true;
 }
 
+static enum wg_code open_control(struct wg_triton_control **out,
+                                 const struct wg_workload_server_opts *opts, struct wg_error *err)
+{
+    const struct wg_triton_control_opts control = {
+        .url = opts->control_url != NULL ? opts->control_url : opts->url,
+        .model = opts->model,
+        .version = opts->model_version,
+        .is_grpc = opts->protocol == WG_SERVER_KSERVE_GRPC && opts->control_url == NULL,
+        .timeout_s = ANSWER_S,
+        .load_s = opts->ready_s,
+    };
+    return wg__triton_control_open(out, &control, err);
+}
+
+/* No model was told: a server that runs and has a repository tells which ones there are. */
+static enum wg_code name_models(const struct wg_workload_server_opts *opts, struct wg_error *err)
+{
+    struct wg_error ignored;
+    struct wg_triton_control *control = NULL;
+    struct wg_buffer names;
+    wg__buffer_init(&names);
+    if (opts->command == NULL && open_control(&control, opts, &ignored) == WG_OK)
+        (void)wg__triton_models(control, &names, &ignored);
+    wg__triton_control_close(control);
+    const bool has_names = names.length > 0 && !names.failed;
+    (void)wg__fail(err, WG_EINVAL, "%.80s: which model? (--model NAME)%s%.120s", opts->url,
+                   has_names ? " It has: " : "", has_names ? names.data : "");
+    wg__buffer_fini(&names);
+    return WG_EINVAL;
+}
+
 static enum wg_code check(const struct wg_workload_server_opts *opts, struct wg_error *err)
 {
     if (opts->url == NULL ||
@@ -378,7 +409,7 @@ static enum wg_code check(const struct wg_workload_server_opts *opts, struct wg_
         return wg__fail(err, WG_EINVAL, "server '%s': expected http://HOST:PORT, of gRPC too",
                         opts->url != NULL ? opts->url : "");
     if (opts->model == NULL && opts->protocol != WG_SERVER_OPENAI)
-        return wg__fail(err, WG_EINVAL, "%s: which model? (--model NAME)", opts->url);
+        return name_models(opts, err);
     if (opts->is_foreign_load && opts->statistics != WG_SERVER_STATISTICS_TRITON)
         return wg__fail(err, WG_EINVAL,
                         "a load that others make is measured by Triton's statistics only");
@@ -446,17 +477,8 @@ static enum wg_code open_parts(struct wg_workload_server *server, struct wg_erro
         const struct wg_rng arrivals = wg__rng_split(&rng, 1);
         code = wg__arrivals_open(&server->arrivals, opts->arrivals, &arrivals, err);
     }
-    if (code == WG_OK && opts->protocol != WG_SERVER_OPENAI) {
-        const struct wg_triton_control_opts control = {
-            .url = opts->control_url != NULL ? opts->control_url : opts->url,
-            .model = opts->model,
-            .version = opts->model_version,
-            .is_grpc = opts->protocol == WG_SERVER_KSERVE_GRPC && opts->control_url == NULL,
-            .timeout_s = ANSWER_S,
-            .load_s = opts->ready_s,
-        };
-        code = wg__triton_control_open(&server->control, &control, err);
-    }
+    if (code == WG_OK && opts->protocol != WG_SERVER_OPENAI)
+        code = open_control(&server->control, opts, err);
     if (code == WG_OK && opts->command != NULL) {
         code = wg__server_process_init(&server->process, opts->log_file, err);
         server->has_process = code == WG_OK;

@@ -193,24 +193,13 @@ enum wg_code wg__kserve_read_statistics(struct wg_kserve_statistics *out, const 
     return code;
 }
 
-enum wg_code wg__kserve_read_max_batch(size_t *out, const char *text, size_t length,
-                                       struct wg_error *err)
+enum wg_code wg__kserve_read_shape(size_t *batch_out, size_t *instances_out, const char *text,
+                                   size_t length, struct wg_error *err)
 {
     json_t *root = load(text, length, "the model's configuration", err);
     if (root == NULL)
         return WG_EDATA;
     const uint64_t batch = count_of(root, "max_batch_size");
-    json_decref(root);
-    *out = batch < SIZE_MAX ? (size_t)batch : SIZE_MAX;
-    return WG_OK;
-}
-
-enum wg_code wg__kserve_read_instances(size_t *out, const char *text, size_t length,
-                                       struct wg_error *err)
-{
-    json_t *root = load(text, length, "the model's configuration", err);
-    if (root == NULL)
-        return WG_EDATA;
     const json_t *groups = json_object_get(root, "instance_group");
     size_t sum = 0;
     for (size_t i = 0; i < json_array_size(groups); i++) {
@@ -220,8 +209,31 @@ enum wg_code wg__kserve_read_instances(size_t *out, const char *text, size_t len
         sum += (size_t)(count < 1024 ? count : 1024) * (devices > 0 ? devices : 1);
     }
     json_decref(root);
-    *out = sum > 0 ? sum : 1;
+    *batch_out = batch < SIZE_MAX ? (size_t)batch : SIZE_MAX;
+    *instances_out = sum > 0 ? sum : 1;
     return WG_OK;
+}
+
+enum wg_code wg__kserve_read_models(struct wg_buffer *out, const char *text, size_t length,
+                                    struct wg_error *err)
+{
+    json_t *root = json_loadb(text, length, 0, NULL);
+    const char *last = ""; /* each version of a model has an item of its own */
+    if (!json_is_array(root)) {
+        json_decref(root);
+        return wg__fail(err, WG_EDATA, "the list of models: no list");
+    }
+    for (size_t i = 0; i < json_array_size(root); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(root, i), "name"));
+        if (name == NULL || strcmp(name, last) == 0)
+            continue;
+        wg__buffer_printf(out, "%s%s", last[0] != '\0' ? ", " : "", name);
+        last = name;
+    }
+    if (out->failed)
+        (void)wg__fail(err, WG_ENOMEM, "the list of models: out of memory");
+    json_decref(root);
+    return out->failed ? WG_ENOMEM : WG_OK;
 }
 
 /* -- Judging answers -------------------------------------------------------------------------- */

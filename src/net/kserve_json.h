@@ -32,13 +32,14 @@ enum wg_code wg__kserve_read_metadata(struct wg_kserve_metadata *out, const char
 enum wg_code wg__kserve_read_statistics(struct wg_kserve_statistics *out, const char *text,
                                         size_t length, struct wg_error *err);
 
-/* Of GET /v2/models/M/config: its max_batch_size. */
-enum wg_code wg__kserve_read_max_batch(size_t *out, const char *text, size_t length,
-                                       struct wg_error *err);
-/* Instances of the same configuration that work side by side; a group on GPUs has its count on
- * each. One where it names none, as Triton does. */
-enum wg_code wg__kserve_read_instances(size_t *out, const char *text, size_t length,
-                                       struct wg_error *err);
+/* Of GET /v2/models/M/config: its max_batch_size, and the instances that work side by side; a group
+ * on GPUs has its count on each. One where it names none, as Triton does. */
+enum wg_code wg__kserve_read_shape(size_t *batch_out, size_t *instances_out, const char *text,
+                                   size_t length, struct wg_error *err);
+
+/* Of POST /v2/repository/index: the names, with ", " between them. */
+enum wg_code wg__kserve_read_models(struct wg_buffer *out, const char *text, size_t length,
+                                    struct wg_error *err);
 
 /* Whether an answer of status 200 is an inference: NULL, or what is wrong with it. `json_length` as
  * its header told, 0: all is JSON. */

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct wg_kserve_metadata metadata;
     static struct wg_kserve_statistics statistics;
     struct wg_error err;
-    size_t batch = 0;
+    size_t batch = 0, instances = 0;
     bool is_ready = false;
     if (wg__kserve_unpack_metadata(&metadata, body, size, &err) == WG_OK)
         check_metadata(&metadata);
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (wg__kserve_read_statistics(&statistics, body, size, &err) == WG_OK)
         check_statistics(&statistics);
     (void)wg__kserve_unpack_max_batch(&batch, body, size, &err);
-    (void)wg__kserve_read_max_batch(&batch, body, size, &err);
+    (void)wg__kserve_read_shape(&batch, &instances, body, size, &err);
     (void)wg__kserve_unpack_ready(&is_ready, body, size, &err);
     (void)wg__kserve_check_grpc(body, size);
     (void)wg__kserve_check_infer(body, size, size / 2);

@@ -190,6 +190,9 @@ class Http:
         if path == "/v2/repository/models/m/unload":
             model.is_loaded = False
             return self.reply(writer, 200, b"")
+        if path == "/v2/repository/index":
+            return self.reply(writer, 200, [{"name": "m", "version": "1", "state": "READY"}, {"name": "m", "version": "2"},
+                                            {"name": "other"}])
         if not path.startswith("/v2/models/m"):
             return self.reply(writer, 404, {"error": "Request for unknown model: not found"})
         if not model.is_loaded:

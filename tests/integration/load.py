@@ -335,6 +335,9 @@ class Trouble(Case):
         told = drive(f"url={self.server.url}", "model=n", "--", "set", "batch=2")
         self.assertIn("not found", told[1]["error"])
         self.assertIn("is the model's name right?", told[1]["error"])
+        for url, models in ((self.server.url, " It has: m, other"), ("http://127.0.0.1:9", "")):
+            told = drive(f"url={url}", "--", status=1)
+            self.assertEqual(told[0]["error"], f"{url}: which model? (--model NAME){models}")
 
 
 class OwnServer(Case):

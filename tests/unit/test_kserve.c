@@ -144,27 +144,45 @@ static void an_inference_by_http_is_its_header_and_its_bytes(void **state)
     wg__buffer_fini(&out);
 }
 
-static void instances_are_counted_over_groups_and_devices(void **state)
+static void a_configuration_tells_batch_and_instances_over_groups_and_devices(void **state)
 {
     (void)state;
     static const struct {
         const char *config;
-        size_t instances;
+        size_t batch, instances;
     } cases[] = {
-        {"{}", 1},
-        {"{\"instance_group\": [{\"kind\": \"KIND_CPU\", \"count\": 3}]}", 3},
-        {"{\"instance_group\": [{\"count\": 2, \"gpus\": [0, 1]}, {\"count\": \"1\"}]}", 5},
-        {"{\"instance_group\": [{\"count\": -4}]}", 1},
+        {"{}", 0, 1},
+        {"{\"max_batch_size\": 8, \"instance_group\": [{\"count\": 3}]}", 8, 3},
+        {"{\"instance_group\": [{\"count\": 2, \"gpus\": [0, 1]}, {\"count\": \"1\"}]}", 0, 5},
+        {"{\"max_batch_size\": \"4\", \"instance_group\": [{\"count\": -4}]}", 4, 1},
     };
     struct wg_error err;
-    size_t instances = 0;
+    size_t batch = 0, instances = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(
-            wg__kserve_read_instances(&instances, cases[i].config, strlen(cases[i].config), &err),
-            WG_OK);
+        assert_int_equal(wg__kserve_read_shape(&batch, &instances, cases[i].config,
+                                               strlen(cases[i].config), &err),
+                         WG_OK);
+        assert_int_equal(batch, cases[i].batch);
         assert_int_equal(instances, cases[i].instances);
     }
-    assert_int_equal(wg__kserve_read_instances(&instances, "[", 1, &err), WG_EDATA);
+    assert_int_equal(wg__kserve_read_shape(&batch, &instances, "[", 1, &err), WG_EDATA);
+}
+
+static void models_are_listed_once(void **state)
+{
+    (void)state;
+    static const char list[] = "[{\"name\": \"a\", \"version\": \"1\"}, {\"name\": \"a\"}, 3, "
+                               "{\"name\": \"b\", \"state\": \"READY\"}]";
+    struct wg_error err;
+    struct wg_buffer out;
+    wg__buffer_init(&out);
+    assert_int_equal(wg__kserve_read_models(&out, list, sizeof list - 1, &err), WG_OK);
+    assert_string_equal(out.data, "a, b");
+    out.length = 0;
+    assert_int_equal(wg__kserve_read_models(&out, "[]", 2, &err), WG_OK);
+    assert_int_equal(wg__kserve_read_models(&out, "{", 1, &err), WG_EDATA);
+    assert_int_equal(out.length, 0);
+    wg__buffer_fini(&out);
 }
 
 static void messages_have_the_bytes_that_protobuf_says(void **state)
@@ -414,7 +432,8 @@ static void every_failing_allocation_is_told_and_leaks_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instances_are_counted_over_groups_and_devices),
+        cmocka_unit_test(a_configuration_tells_batch_and_instances_over_groups_and_devices),
+        cmocka_unit_test(models_are_listed_once),
         cmocka_unit_test(shapes_are_filled_with_and_without_the_batch),
         cmocka_unit_test(shapes_that_cannot_be_are_named),
         cmocka_unit_test(data_have_the_size_and_range_of_their_type),
