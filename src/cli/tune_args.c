@@ -403,6 +403,8 @@ enum wg_code wg__tune_setup_open(struct wg_tune_setup *setup, const struct wg_tu
         code = open_workload(setup, signals, err);
     if (code != WG_OK)
         return code;
+    if (args->server.url != NULL && setup->workload != NULL)
+        wg__tune_server_defaults(&setup->knobs, setup->workload, args->quiet);
     take_load(setup);
     fill_request(setup, signals);
     return make_identity(setup, err);

@@ -4,9 +4,13 @@
  */
 #include "cli/tune_server_args.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/number.h"
+#include "live/tune_quantity.h"
 
 const char *const wg__tune_protocols[] = {
 #define X(name, word) word,
@@ -96,4 +100,57 @@ enum wg_code wg__tune_server_opts(struct wg_tune_server_opts *out,
     for (size_t i = 0; i < args->paths.count && code == WG_OK; i++)
         code = take_path(out, args->paths.items[i], err);
     return code;
+}
+
+/* The level that this is; `knob->count`: none. */
+static size_t level_of(const struct wg_tune_knob *knob, double value, const char *text)
+{
+    for (size_t i = 0; i < knob->count; i++)
+        if (knob->labels != NULL ? strcmp(knob->labels[i], text) == 0
+                                 : fabs(knob->levels[i] - value) <= 1e-9 * fabs(value))
+            return i;
+    return knob->count;
+}
+
+static void say_level(const struct wg_tuning_space *space, size_t k, size_t level,
+                      struct wg_buffer *out)
+{
+    char text[WG_TUNE_QUANTITY_SIZE];
+    wg__tune_level_text(text, &space->knobs[k], level);
+    wg__buffer_printf(out, "%s%s %s", out->length > 0 ? ", " : "", space->knobs[k].name, text);
+}
+
+void wg__tune_server_defaults(struct wg_tune_knobs *knobs, struct wg_workload *workload,
+                              bool is_quiet)
+{
+    size_t levels[WG_TUNING_KNOBS_MAX];
+    struct wg_buffer own, other;
+    wg__buffer_init(&own);
+    wg__buffer_init(&other);
+    for (size_t k = 0; k < knobs->count; k++) {
+        const struct wg_tune_knob *knob = &knobs->knobs[k];
+        double value = NAN;
+        char text[WG_WORKLOAD_NAME_SIZE];
+        levels[k] = knob->default_level;
+        if (knob->is_device || knob->is_default_said ||
+            !wg__workload_server_present(workload, knob->name, &value, text))
+            continue;
+        const size_t level = level_of(knob, value, text);
+        if (level < knob->count)
+            levels[k] = level;
+        say_level(knobs->space, k, levels[k], level < knob->count ? &own : &other);
+    }
+    const bool is_allowed = wg__tune_knobs_set_default(knobs, levels);
+    if (!is_quiet && own.length > 0 && !own.failed)
+        (void)fprintf(stderr, "wattgov tune: %s: %s\n",
+                      is_allowed ? "the default that all is compared with is what the server has"
+                                 : "what the server has is forbidden, and no default",
+                      own.data);
+    if (!is_quiet && other.length > 0 && !other.failed)
+        (void)fprintf(stderr,
+                      "wattgov tune: the default that all is compared with is not what the server "
+                      "has, which is no level: %s\n",
+                      other.data);
+    wg__buffer_fini(&own);
+    wg__buffer_fini(&other);
 }

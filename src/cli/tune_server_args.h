@@ -8,6 +8,7 @@
 #define WG_CLI_TUNE_SERVER_ARGS_H
 
 #include "cli/options.h"
+#include "live/tune_knobs.h"
 #include "live/workload_server.h"
 
 enum { WG_TUNE_PATHS_MAX = 16, WG_TUNE_PATH_SIZE = 256 };
@@ -171,5 +172,10 @@ struct wg_tune_server_opts {
 enum wg_code wg__tune_server_opts(struct wg_tune_server_opts *out,
                                   const struct wg_tune_server_args *args, const char *command,
                                   const char *arrivals, uint64_t seed, struct wg_error *err);
+
+/* What a running server has is the default of those knobs that tell none (default=) and have it
+ * among their levels; says so, and where it is not among them. */
+void wg__tune_server_defaults(struct wg_tune_knobs *knobs, struct wg_workload *workload,
+                              bool is_quiet);
 
 #endif

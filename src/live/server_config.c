@@ -215,6 +215,37 @@ static enum wg_code put(json_t *root, const char *path, const struct wg_workload
     return WG_OK;
 }
 
+static bool value_text(const json_t *value, char out[static WG_WORKLOAD_NAME_SIZE])
+{
+    char number[WG_DOUBLE_TEXT_SIZE];
+    const char *text = json_string_value(value);
+    if (json_is_number(value)) {
+        wg__format_double(number, json_number_value(value));
+        text = number;
+    }
+    if (text == NULL || strlen(text) >= WG_WORKLOAD_NAME_SIZE)
+        return false;
+    memcpy(out, text, strlen(text) + 1);
+    return true;
+}
+
+bool wg__server_config_value(const char *config, const char *path, double *number_out,
+                             char text_out[static WG_WORKLOAD_NAME_SIZE])
+{
+    json_t *root = json_loads(config, 0, NULL);
+    const json_t *value = root;
+    struct step step = {.index = 0};
+    for (const char *at = path; value != NULL && *at != '\0';)
+        value = !next_step(&at, &step) ? NULL
+                : step.is_index        ? json_array_get(value, step.index)
+                                       : json_object_get(value, step.name);
+    const bool is_it = value_text(value, text_out);
+    json_decref(root);
+    if (is_it && !wg__parse_double(text_out, number_out))
+        *number_out = NAN;
+    return is_it;
+}
+
 /* Whether one of the paths begins with `start`. */
 static bool has_path(const char *const *paths, size_t count, const char *start)
 {

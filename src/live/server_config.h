@@ -46,6 +46,11 @@ bool wg__server_command_has(const char *command, const char *knob);
 void wg__server_command_fill(struct wg_buffer *out, const char *command,
                              const struct wg_workload_setting *settings, size_t count);
 
+/* What stands at a path of a configuration: a number or a text. False: nothing of that kind. The
+ * number is NAN of a text that is none. */
+bool wg__server_config_value(const char *config, const char *path, double *number_out,
+                             char text_out[static WG_WORKLOAD_NAME_SIZE]);
+
 /* A JSON text of the configuration `base` (another one, WG_EDATA when it is no object) with `count`
  * values put at their `paths`, already scaled. WG_EINVAL: a path that cannot be, or goes through
  * something that is no object or list. The caller frees `*out` with wg__free. */

@@ -421,6 +421,24 @@ enum wg_code wg__server_set(struct wg_workload *workload,
     return code;
 }
 
+bool wg__workload_server_present(struct wg_workload *workload, const char *knob, double *value_out,
+                                 char text_out[static WG_WORKLOAD_NAME_SIZE])
+{
+    struct wg_workload_server *server = wg__server_of(workload);
+    struct wg_error ignored;
+    double scale = 1;
+    const char *path = wg__workload_server_path(&server->opts, knob, &scale);
+    if (path == NULL || wg__server_place(path) != WG_SERVER_PLACE_CONFIG ||
+        server->control == NULL || server->has_process || learn_base(server, &ignored) != WG_OK)
+        return false;
+    /* What a killed run has left is none of the server's own. */
+    const char *config = server->original != NULL ? server->original : server->base_config;
+    if (!wg__server_config_value(config, path, value_out, text_out))
+        return false;
+    *value_out /= scale;
+    return true;
+}
+
 /* -- Back to life ----------------------------------------------------------------------------- */
 
 enum wg_code wg__server_recover(struct wg_workload *workload, struct wg_error *err)

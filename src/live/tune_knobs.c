@@ -281,6 +281,7 @@ static enum wg_code knob_init(struct wg_tune_knobs *knobs, struct wg_tune_knob *
         return code;
     memcpy(knob->name, spec.text, strlen(spec.text) + 1); /* the name alone by now */
     knob->switch_s = spec.switch_s;
+    knob->is_default_said = spec.preset != NULL;
     for (size_t i = 0; &knobs->knobs[i] != knob; i++)
         if (strcmp(knobs->knobs[i].name, knob->name) == 0)
             return wg__fail(err, WG_EINVAL, "knob '%s' is given twice", knob->name);
@@ -379,6 +380,18 @@ void wg__tune_knobs_fini(struct wg_tune_knobs *knobs)
     wg__tuning_space_free(knobs->space);
     knobs->space = NULL;
     knobs->count = 0;
+}
+
+bool wg__tune_knobs_set_default(struct wg_tune_knobs *knobs, const size_t *levels)
+{
+    struct wg_tuning_space *space = knobs->space;
+    const size_t configuration = wg__tuning_space_find(space, levels);
+    if (configuration == space->count)
+        return false;
+    space->default_configuration = configuration;
+    for (size_t k = 0; k < knobs->count; k++)
+        knobs->knobs[k].default_level = space->knobs[k].default_level = levels[k];
+    return true;
 }
 
 size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, size_t configuration,

@@ -46,6 +46,7 @@ struct wg_tune_knob {
     double *levels; /* rising */
     char **labels;  /* of a category; else NULL */
     size_t default_level;
+    bool is_default_said; /* by default= */
     double switch_s;
     size_t device_count;
     const size_t *devices; /* in wg_tune_devices */
@@ -69,6 +70,9 @@ enum wg_code wg__tune_knobs_init(struct wg_tune_knobs *out, const struct wg_tune
                                  const char *const *texts, size_t count, const char *const *forbids,
                                  size_t forbid_count, struct wg_error *err);
 void wg__tune_knobs_fini(struct wg_tune_knobs *knobs);
+
+/* Another level of each knob is the default. False: no such configuration, nothing is changed. */
+bool wg__tune_knobs_set_default(struct wg_tune_knobs *knobs, const size_t *levels);
 
 /* The workload's part of a configuration; returns how many (at most WG_TUNING_KNOBS_MAX). */
 size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, size_t configuration,

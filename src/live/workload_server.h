@@ -140,6 +140,12 @@ double wg__workload_server_switch_s(const struct wg_workload *workload);
 const char *wg__workload_server_path(const struct wg_workload_server_opts *opts, const char *knob,
                                      double *scale_out);
 
+/* What a running server's model has at a knob's place in its configuration, as the knob would be
+ * told. False: that is not known, or it is another place. `*value_out` is NAN of a text that is no
+ * number. */
+bool wg__workload_server_present(struct wg_workload *workload, const char *knob, double *value_out,
+                                 char text_out[static WG_WORKLOAD_NAME_SIZE]);
+
 const char *wg__server_protocol_word(enum wg_server_protocol protocol);
 bool wg__server_protocol_parse(const char *word, enum wg_server_protocol *out);
 

@@ -233,8 +233,8 @@ class Serving(Served):
 
     def test_finds_the_batch_that_serves_the_load(self):
         # 5 ms a batch of any size: 400 requests a second are more than batches of one can serve.
-        found = self.result("--server", self.url, "--model", "m", "--shape", "x:1x3", "--knob", "batch=1,4,8,32:batch",
-                            "--arrivals", "poisson:400", "--slo", "p99<=50ms", "--energy", "model:busy=60,idle=20",
+        found = self.result("--server", self.url, "--model", "m", "--shape", "x:1x3", "--knob",
+                            "batch=1,4,8,32:batch:default=1", "--arrivals", "poisson:400", "--slo", "p99<=50ms", "--energy", "model:busy=60,idle=20",
                             "--min-window", "300ms", "--max-window", "500ms", "--precision", "0.1", "--warm-up", "100ms",
                             "--max-trials", "5")
         outcomes = {trial["settings"]["batch"]: trial["outcome"] for trial in found["trials"]}
@@ -312,6 +312,22 @@ class Serving(Served):
         done = self.tune("--server", self.url, "--model", "nope", *self.MODEL[2:], *self.BRIEFLY, "--knob", "batch=1,2:batch")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("is the model's name right?", done.stderr)
+
+    def test_what_the_server_has_is_the_default_where_it_is_a_level(self):
+        # It has max_batch_size 4, no delay and one instance.
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--max-trials", "1", "--knob", "batch=1,2,4:batch")
+        done = self.tune("--json", *words, "--knob", "delay=1ms,0s:delay", "--knob", "instances=2,3")
+        first = json.loads(done.stdout)["trials"][0]["settings"]
+        self.assertEqual((first["batch"], first["delay"], first["instances"]), (4, 0, 2))
+        self.assertIn("the default that all is compared with is what the server has: batch 4, delay 0 ms\n", done.stderr)
+        self.assertIn("is not what the server has, which is no level: instances 2\n", done.stderr)
+        # Whoever says another one gets that, and a configuration that is forbidden is none.
+        done = self.tune("--json", *words[:-1], words[-1] + ":default=2")
+        self.assertEqual(json.loads(done.stdout)["trials"][0]["settings"], {"batch": 2})
+        self.assertNotIn("what the server has", done.stderr)
+        done = self.tune("--json", *words, "--knob", "delay=1ms,0s:delay", "--forbid", "batch==4 && delay==0")
+        self.assertEqual(json.loads(done.stdout)["trials"][0]["settings"], {"batch": 1, "delay": 0.001})
+        self.assertIn("is forbidden, and no default", done.stderr)
 
     def test_numbers_of_a_category_are_what_they_say(self):
         found = self.result("--server", self.url, "--protocol", "openai", "--energy", "model:busy=60,idle=20", "--warm-up",

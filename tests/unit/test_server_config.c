@@ -4,6 +4,7 @@
  */
 #include "live/server_config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -118,6 +119,33 @@ static void failing_memory_is_told_and_leaks_nothing(void **state)
     assert_null(text);
 }
 
+static void what_stands_at_a_path_is_read(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"max_batch_size\": 8, \"instance_group\": [{\"count\": 2}], "
+                                 "\"parameters\": {\"threads\": {\"string_value\": \"4\"}, "
+                                 "\"engine\": {\"string_value\": \"fp16\"}}}";
+    static const struct {
+        const char *path, *text;
+        double number;
+    } cases[] = {{"max_batch_size", "8", 8},
+                 {"instance_group[0].count", "2", 2},
+                 {"parameters.threads.string_value", "4", 4},
+                 {"parameters.engine.string_value", "fp16", NAN}};
+    char text[WG_WORKLOAD_NAME_SIZE];
+    double number = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_true(wg__server_config_value(config, cases[i].path, &number, text));
+        assert_string_equal(text, cases[i].text);
+        assert_true(isnan(cases[i].number) ? isnan(number) : number == cases[i].number);
+    }
+    static const char *const missing[] = {
+        "instance_group", "instance_group[1].count", "a.b[0]", "max_batch_size.x", "[", ""};
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+        assert_false(wg__server_config_value(config, missing[i], &number, text));
+    assert_false(wg__server_config_value("{", "max_batch_size", &number, text));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +155,7 @@ int main(void)
         cmocka_unit_test(knobs_have_places_by_name),
         cmocka_unit_test(commands_take_values_and_labels),
         cmocka_unit_test(failing_memory_is_told_and_leaks_nothing),
+        cmocka_unit_test(what_stands_at_a_path_is_read),
     };
     return run_tests(tests);
 }

@@ -46,7 +46,7 @@ def arguments(server, model, rate, p99_s, knobs=None, max_trials=0, min_window_s
             "--arrivals", f"poisson:{rate:g}", "--slo", f"p99<={1000 * p99_s:g}ms", *energy_arguments(rate)]
     for name, levels in (knobs or KNOBS).items():
         text = ",".join(f"{1000 * level:g}ms" if name == "delay" and level else f"{level:g}" for level in levels)
-        told += ["--knob", f"{name}={text}:{ROLES[name]}"]
+        told += ["--knob", f"{name}={text}:{ROLES[name]}:default={text.split(',')[0]}"]
     return told + ["--max-trials", str(max_trials), "--min-window", f"{min_window_s:g}s", "--max-window",
                    f"{max_window_s:g}s", "--max-windows", "4", "--min-windows", "1", "--seed", str(seed), "--precision",
                    "0.05", "--hung-after", "20s", "--warm-up", "0.5s"]
