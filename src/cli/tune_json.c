@@ -35,18 +35,7 @@ static void write_knobs(const struct wg_tune_report *report, struct wg_json *jso
     for (size_t k = 0; k < knobs->count; k++) {
         const struct wg_tune_knob *knob = &knobs->knobs[k];
         wg__json_object(json);
-        wg__json_member_string(json, "name", knob->name);
-        wg__json_member_string(json, "role", wg__tuning_role_word(knob->role));
-        wg__json_member_bool(json, "is_device", knob->is_device);
-        wg__json_key(json, "levels");
-        wg__json_array(json);
-        for (size_t i = 0; i < knob->count; i++) {
-            if (knob->labels != NULL)
-                wg__json_string(json, knob->labels[i]);
-            else
-                wg__json_double(json, knob->levels[i]);
-        }
-        wg__json_close(json);
+        wg__tune_knob_write(json, knob);
         wg__json_member_uint(json, "default_level", knob->default_level);
         wg__json_member_double(json, "switch_s", knob->switch_s);
         wg__json_close(json);

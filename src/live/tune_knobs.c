@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "live/tune_forbid.h"
 #include "live/tune_levels.h"
@@ -394,19 +395,33 @@ bool wg__tune_knobs_set_default(struct wg_tune_knobs *knobs, const size_t *level
     return true;
 }
 
-size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, size_t configuration,
+size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, const uint16_t *levels,
                                   struct wg_workload_setting *out)
 {
     size_t count = 0;
     for (size_t k = 0; k < knobs->count; k++) {
         const struct wg_tune_knob *knob = &knobs->knobs[k];
-        if (knob->is_device)
-            continue;
-        const size_t level = wg__tuning_level(knobs->space, configuration, k);
-        out[count++] = (struct wg_workload_setting){
-            .name = knob->name,
-            .value = knob->levels[level],
-            .label = knob->labels != NULL ? knob->labels[level] : NULL};
+        if (!knob->is_device)
+            out[count++] = (struct wg_workload_setting){
+                .name = knob->name,
+                .value = knob->levels[levels[k]],
+                .label = knob->labels != NULL ? knob->labels[levels[k]] : NULL};
     }
     return count;
+}
+
+void wg__tune_knob_write(struct wg_json *json, const struct wg_tune_knob *knob)
+{
+    wg__json_member_string(json, "name", knob->name);
+    wg__json_member_string(json, "role", wg__tuning_role_word(knob->role));
+    wg__json_member_bool(json, "is_device", knob->is_device);
+    wg__json_key(json, "levels");
+    wg__json_array(json);
+    for (size_t i = 0; i < knob->count; i++) {
+        if (knob->labels != NULL)
+            wg__json_string(json, knob->labels[i]);
+        else
+            wg__json_double(json, knob->levels[i]);
+    }
+    wg__json_close(json);
 }

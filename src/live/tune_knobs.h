@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "live/workload.h"
 #include "optimize/tuning_space.h"
@@ -74,9 +75,15 @@ void wg__tune_knobs_fini(struct wg_tune_knobs *knobs);
 /* Another level of each knob is the default. False: no such configuration, nothing is changed. */
 bool wg__tune_knobs_set_default(struct wg_tune_knobs *knobs, const size_t *levels);
 
-/* The workload's part of a configuration; returns how many (at most WG_TUNING_KNOBS_MAX). */
-size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, size_t configuration,
+/* The workload's part of a configuration, of which knob k is at levels[k]; returns how many (at
+ * most WG_TUNING_KNOBS_MAX). */
+size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, const uint16_t *levels,
                                   struct wg_workload_setting *out);
+
+/* Into an object that is open: name, role, is_device and the levels, as every file of a tuning has
+ * them. */
+struct wg_json;
+void wg__tune_knob_write(struct wg_json *json, const struct wg_tune_knob *knob);
 
 /* "gpu_clock" to its role and knob; false: no device's. */
 bool wg__tune_device_knob(const char *name, enum wg_tuning_role *role, enum wg_knob *knob);

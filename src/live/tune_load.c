@@ -12,25 +12,19 @@
 
 enum { REQUESTS = 200000 };
 
-static double figure(const struct wg_workload_sample *sample, const char *name)
-{
-    const struct wg_workload_figure *found = wg__workload_figure_find(sample, name);
-    return found != NULL ? found->value : (double)NAN;
-}
-
 enum wg_code wg__tune_load_point(const struct wg_workload_sample *sample, double batch,
                                  unsigned replicas, double energy_j, double idle_w,
                                  struct wg_tune_load_point *out, struct wg_error *err)
 {
     const double side_by_side = replicas > 0 ? replicas : 1;
-    double service_s = figure(sample, "service_s");
+    double service_s = wg__workload_figure_value(sample, "service_s");
     if (!(service_s > 0) && sample->requests > 0)
         service_s = batch * side_by_side * sample->time_s / sample->requests;
     if (!(service_s > 0))
         return wg__fail(err, WG_EDATA,
                         "the load model needs the time of a batch: the workload tells neither "
                         "service_s nor requests");
-    double busy_s = figure(sample, "busy_s");
+    double busy_s = wg__workload_figure_value(sample, "busy_s");
     if (!(busy_s > 0 && busy_s <= sample->time_s))
         busy_s = sample->time_s;
     const double idle_j = isfinite(idle_w) ? idle_w * (sample->time_s - busy_s) : 0;

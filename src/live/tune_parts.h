@@ -133,6 +133,9 @@ size_t wg__tune_find_device(const struct wg_tune_knobs *knobs, enum wg_knob knob
 enum wg_code wg__tune_measure(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                               bool is_bare, struct wg_error *err);
 void wg__tune_plan(struct wg_tune_run *run, struct wg_workload_plan *plan);
+/* What was measured at these levels for the load model; NULL: nothing yet. */
+struct wg_tune_batch_point *wg__tune_find_point(struct wg_tune_run *run,
+                                                const struct wg_tune_levels *levels);
 /* Idle power at these settings, measured once for each memory clock. */
 enum wg_code wg__tune_idle_power(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                                  double *idle_w_out, struct wg_error *err);

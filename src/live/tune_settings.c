@@ -177,21 +177,6 @@ static bool is_warm(const struct wg_tune_run *run, const struct wg_tune_levels *
     return false;
 }
 
-static size_t settings_of(const struct wg_tune_knobs *knobs, const struct wg_tune_levels *levels,
-                          struct wg_workload_setting *out)
-{
-    size_t count = 0;
-    for (size_t k = 0; k < knobs->count; k++) {
-        const struct wg_tune_knob *knob = &knobs->knobs[k];
-        if (!knob->is_device)
-            out[count++] = (struct wg_workload_setting){
-                .name = knob->name,
-                .value = knob->levels[levels->of[k]],
-                .label = knob->labels != NULL ? knob->labels[levels->of[k]] : NULL};
-    }
-    return count;
-}
-
 enum wg_code wg__tune_set_workload(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                                    enum wg_workload_outcome *outcome,
                                    char why[WG_WORKLOAD_WHY_SIZE], struct wg_error *err)
@@ -203,7 +188,7 @@ enum wg_code wg__tune_set_workload(struct wg_tune_run *run, const struct wg_tune
     why[0] = '\0';
     enum wg_code code = WG_OK;
     if (!run->workload_is_set || !is_same_workload(request->knobs, &run->present, levels)) {
-        const size_t count = settings_of(request->knobs, levels, settings);
+        const size_t count = wg__tune_workload_settings(request->knobs, levels->of, settings);
         run->workload_is_set = false;
         code = workload->ops->set(workload, settings, count, outcome, why, err);
         if (code != WG_OK || *outcome != WG_WORKLOAD_OK)
@@ -229,7 +214,7 @@ enum wg_code wg__tune_leave_workload(struct wg_tune_run *run, const struct wg_tu
 {
     struct wg_workload_setting settings[WG_TUNING_KNOBS_MAX];
     struct wg_workload *workload = run->request->workload;
-    const size_t count = settings_of(run->request->knobs, levels, settings);
+    const size_t count = wg__tune_workload_settings(run->request->knobs, levels->of, settings);
     return workload->ops->set(workload, settings, count, outcome, why, err);
 }
 

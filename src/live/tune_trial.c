@@ -416,9 +416,8 @@ static enum wg_code measure_least_batch(struct wg_tune_run *run,
         return WG_OK;
     struct wg_tune_levels least = *levels;
     least.of[k] = 0;
-    for (size_t i = 0; i < run->point_count; i++)
-        if (memcmp(&run->points[i].levels, &least, sizeof least) == 0)
-            return WG_OK;
+    if (wg__tune_find_point(run, &least) != NULL)
+        return WG_OK;
     enum wg_workload_outcome outcome = WG_WORKLOAD_OK;
     char why[WG_WORKLOAD_WHY_SIZE];
     enum wg_code code = wg__tune_set_workload(run, &least, &outcome, why, err);

@@ -33,12 +33,14 @@ double wg__tune_now_s(void)
 
 /* -- While it runs ---------------------------------------------------------------------------- */
 
-static void take_signals(struct wg_tune_run *run)
+/* Takes one, if one comes until then; the first that ends us counts. False: none came. */
+static bool take_signal(struct wg_tune_run *run, uint64_t until_ns)
 {
     bool to_group = false;
-    for (int signal; (signal = wg__signals_wait(run->request->signals, 0, &to_group)) != 0;)
-        if (signal != SIGCHLD && run->result->signal == 0)
-            run->result->signal = signal;
+    const int signal = wg__signals_wait(run->request->signals, until_ns, &to_group);
+    if (signal != 0 && signal != SIGCHLD && run->result->signal == 0)
+        run->result->signal = signal;
+    return signal != 0;
 }
 
 /* Clocks and their reasons change faster than the meter reads them. */
@@ -82,7 +84,8 @@ static void look_at_devices(struct wg_tune_run *run, double now_s)
 bool wg__tune_should_stop(struct wg_tune_run *run)
 {
     const double now_s = wg__tune_now_s();
-    take_signals(run);
+    while (take_signal(run, 0)) {
+    }
     look_at_devices(run, now_s);
     if (now_s >= run->next_tend_s) {
         run->next_tend_s = now_s + tend_s;
@@ -99,12 +102,8 @@ bool wg__tune_wait(struct wg_tune_run *run, double time_s)
         const uint64_t now_ns = wg__clock_ns();
         if (now_ns >= until_ns)
             return true;
-        bool to_group = false;
         const uint64_t tick_ns = now_ns + (uint64_t)(look_s * 1e9);
-        const int signal = wg__signals_wait(run->request->signals,
-                                            tick_ns < until_ns ? tick_ns : until_ns, &to_group);
-        if (signal != 0 && signal != SIGCHLD && run->result->signal == 0)
-            run->result->signal = signal;
+        (void)take_signal(run, tick_ns < until_ns ? tick_ns : until_ns);
     }
     return false;
 }
@@ -195,18 +194,12 @@ static bool put(struct wg_workload_sample *sample, const char *name, double valu
     return true;
 }
 
-static double figure(const struct wg_workload_sample *sample, const char *name)
-{
-    const struct wg_workload_figure *found = wg__workload_figure_find(sample, name);
-    return found != NULL ? found->value : (double)NAN;
-}
-
 /* A wrong joule is worse than none: of a server that is not always at work it must be known how
  * long it is. */
 static enum wg_code check_busy(const struct wg_tune_run *run, struct wg_error *err)
 {
     if (!run->request->is_server || run->request->energy.kind != WG_TUNE_ENERGY_MODEL ||
-        isfinite(figure(&run->window.sample, "busy_s")))
+        isfinite(wg__workload_figure_value(&run->window.sample, "busy_s")))
         return WG_OK;
     return wg__fail(err, WG_EUNSUPPORTED,
                     "a stated model of energy needs to know how long the server works, and this "
@@ -221,10 +214,11 @@ static enum wg_code check_busy(const struct wg_tune_run *run, struct wg_error *e
 static double sharers(const struct wg_workload_sample *sample)
 {
     static const double answered_share = 0.95, at_the_ends = 2;
-    const double offered = figure(sample, "offered_per_s") * sample->time_s;
-    const bool has_served =
-        figure(sample, "unanswered") == 0 && figure(sample, "errors") == 0 &&
-        sample->requests + at_the_ends >= answered_share * figure(sample, "samples");
+    const double offered = wg__workload_figure_value(sample, "offered_per_s") * sample->time_s;
+    const bool has_served = wg__workload_figure_value(sample, "unanswered") == 0 &&
+                            wg__workload_figure_value(sample, "errors") == 0 &&
+                            sample->requests + at_the_ends >=
+                                answered_share * wg__workload_figure_value(sample, "samples");
     return isfinite(offered) && offered > 0 && has_served ? offered : sample->requests;
 }
 
@@ -235,13 +229,13 @@ static void find_energy(struct wg_tune_run *run, double *energy_j, double *error
     struct wg_workload_sample *sample = &run->window.sample;
     *error = 0;
     if (energy->kind == WG_TUNE_ENERGY_MODEL) {
-        const double told_s = figure(sample, "busy_s");
+        const double told_s = wg__workload_figure_value(sample, "busy_s");
         const double busy_s = isfinite(told_s) ? fmin(told_s, sample->time_s) : sample->time_s;
         *energy_j = energy->busy_w * busy_s + energy->idle_w * (sample->time_s - busy_s);
         *error = tiny;
         return;
     }
-    *energy_j = figure(sample, "energy_j");
+    *energy_j = wg__workload_figure_value(sample, "energy_j");
     struct wg_window_result result;
     if (run->watch.window == NULL ||
         wg_window_read(run->watch.window, &result, NULL, 0, NULL) != WG_OK)
@@ -264,7 +258,7 @@ static bool put_own(struct wg_tune_run *run)
         fits = fits && put(sample, "energy_j", energy_j, energy_error);
         fits = fits && put(sample, "power_w", energy_j / sample->time_s, energy_error);
     }
-    const double tokens = figure(sample, "tokens");
+    const double tokens = wg__workload_figure_value(sample, "tokens");
     if (isfinite(energy_j) && tokens > 0)
         fits = fits && put(sample, "energy_per_token_j", energy_j / tokens, energy_error);
     if (!(sample->requests > 0))
@@ -314,8 +308,8 @@ enum wg_code wg__tune_idle_power(struct wg_tune_run *run, const struct wg_tune_l
     return WG_OK;
 }
 
-static const struct wg_tune_batch_point *find_point(const struct wg_tune_run *run,
-                                                    const struct wg_tune_levels *levels)
+struct wg_tune_batch_point *wg__tune_find_point(struct wg_tune_run *run,
+                                                const struct wg_tune_levels *levels)
 {
     for (size_t i = 0; i < run->point_count; i++)
         if (memcmp(&run->points[i].levels, levels, sizeof *levels) == 0)
@@ -329,7 +323,7 @@ static double batch_of(const struct wg_tune_run *run, const struct wg_tune_level
     const size_t k = wg__tune_find_role(knobs, WG_TUNING_BATCH);
     if (k < knobs->count)
         return knobs->knobs[k].levels[levels->of[k]];
-    const double told = figure(&run->window.sample, "batch");
+    const double told = wg__workload_figure_value(&run->window.sample, "batch");
     return told >= 1 ? round(told) : 1;
 }
 
@@ -337,10 +331,7 @@ static double batch_of(const struct wg_tune_run *run, const struct wg_tune_level
 static void keep_point(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                        const struct wg_tune_load_point *point)
 {
-    struct wg_tune_batch_point *place = NULL;
-    for (size_t i = 0; i < run->point_count; i++)
-        if (memcmp(&run->points[i].levels, levels, sizeof *levels) == 0)
-            place = &run->points[i];
+    struct wg_tune_batch_point *place = wg__tune_find_point(run, levels);
     if (place == NULL)
         place = run->point_count < WG_TUNE_POINTS_MAX ? &run->points[run->point_count++]
                                                       : &run->points[WG_TUNE_POINTS_MAX - 1];
@@ -369,7 +360,7 @@ static enum wg_code apply_load(struct wg_tune_run *run, const struct wg_tune_lev
     struct wg_tune_load_point points[2];
     size_t count = 0;
     enum wg_code code = WG_OK;
-    load.idle_w = figure(sample, "idle_power_w");
+    load.idle_w = wg__workload_figure_value(sample, "idle_power_w");
     if (!isfinite(load.idle_w))
         code = wg__tune_idle_power(run, levels, &load.idle_w, err);
     if (code == WG_OK && wg__tune_should_stop(run))
@@ -387,7 +378,7 @@ static enum wg_code apply_load(struct wg_tune_run *run, const struct wg_tune_lev
     const size_t k = wg__tune_find_role(request->knobs, WG_TUNING_BATCH);
     if (k < request->knobs->count)
         least.of[k] = 0;
-    const struct wg_tune_batch_point *low = find_point(run, &least);
+    const struct wg_tune_batch_point *low = wg__tune_find_point(run, &least);
     if (low != NULL && low->point.batch < points[1].batch)
         points[count++] = low->point;
     points[count++] = points[1];
@@ -400,7 +391,7 @@ static void find_time(struct wg_tune_run *run, double asked_s)
 {
     static const double same_share = 0.1;
     struct wg_workload_sample *sample = &run->window.sample;
-    const double told_s = figure(sample, "time_s");
+    const double told_s = wg__workload_figure_value(sample, "time_s");
     const bool is_marked = run->watch.begin_s > asked_s;
     /* The meter's window and the figures' must be the same one. */
     if (is_marked || !(sample->time_s > 0))

@@ -26,6 +26,12 @@ const struct wg_workload_figure *wg__workload_figure_find(const struct wg_worklo
     return NULL;
 }
 
+double wg__workload_figure_value(const struct wg_workload_sample *sample, const char *name)
+{
+    const struct wg_workload_figure *found = wg__workload_figure_find(sample, name);
+    return found != NULL ? found->value : (double)NAN;
+}
+
 bool wg__workload_figure_put(struct wg_workload_sample *sample, const char *name, double value)
 {
     const size_t length = strlen(name);
@@ -178,8 +184,7 @@ static void take_errors(struct wg_workload_sample *sample)
 static void finish(struct wg_workload_sample *sample)
 {
     take_errors(sample);
-    const struct wg_workload_figure *requests = wg__workload_figure_find(sample, "requests");
-    sample->requests = requests != NULL ? requests->value : (double)NAN;
+    sample->requests = wg__workload_figure_value(sample, "requests");
 }
 
 bool wg__workload_figures_line(const char *line, size_t length, struct wg_workload_sample *out)

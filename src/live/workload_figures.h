@@ -32,6 +32,9 @@ enum wg_code wg__workload_figures_parse(const char *text, size_t length,
 const struct wg_workload_figure *wg__workload_figure_find(const struct wg_workload_sample *sample,
                                                           const char *name);
 
+/* Its value; NAN: there is none. */
+double wg__workload_figure_value(const struct wg_workload_sample *sample, const char *name);
+
 /* Adds one or replaces it; false: no room, or the name is too long. */
 bool wg__workload_figure_put(struct wg_workload_sample *sample, const char *name, double value);
 
