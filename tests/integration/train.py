@@ -6,78 +6,27 @@
 
 The jobs are wattgov-vload (a measured one, by its own steps), shell scripts that append lines, and small programs.
 """
-import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
-import unittest
 
 import vgpu_case
-from vgpu_case import DEADLINE_S, tool, wait_for
+from vgpu_case import DEADLINE_S, tool, wait_for, wait_for_line
 
 # cifar100 on the V100 at its default batch size: at cost:0.5, 175 W costs least, 200 W 0.8 % more.
 JOB = ("cifar100", "--gpu", "V100", "--steps-per-epoch", "100", "--print-every", "1000")
 QUICK = ("--profile", "warmup=300ms,measure=700ms")
 
 
-def wait_for_line(process, pattern):
-    """Reads what the governor says until a line matches; train_in_background sees to it that this ends."""
-    for line in process.stderr:
-        if re.search(pattern, line):
-            return
-    raise AssertionError(f"'{pattern}' was not said")
-
-
-class Case(vgpu_case.Case):
-    def setUp(self):
-        super().setUp()
-        self.environment["WATTGOV_STATE_DIR"] = self.path("state")
-        for name in ("WATTGOV_PROGRESS", "RANK", "CUDA_VISIBLE_DEVICES"):
-            self.environment.pop(name, None)
-        _, self.machine = self.start("--machine", "v100")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def command(self, *arguments):
-        return [os.path.join(os.path.dirname(tool("x")), "../wattgov"), "train", *map(str, arguments)]
-
-    def train(self, *arguments, **kwargs):
-        kwargs.setdefault("env", self.machine)
-        return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=DEADLINE_S, check=False, **kwargs)
-
-    def train_in_background(self, *arguments, **kwargs):
-        kwargs.setdefault("env", self.machine)
-        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True, **kwargs)
-
-        def stop():
-            with contextlib.suppress(ProcessLookupError):  # the command outlives a killed governor
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-        self.stack.callback(stop)
-        timer = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
-        self.stack.callback(timer.cancel)
-        return process
-
-    def limit_w(self):
-        return self.gpu(self.machine)["limit_w"]
+class Case(vgpu_case.HoldingCase):
+    verb, model = "train", "v100"
+    train = vgpu_case.HoldingCase.call
 
     def wait_for_limit(self, is_wanted, what):
         return wait_for(lambda: is_wanted(self.limit_w()), what)
-
-    def expect_nothing_left(self):
-        """The limit is the original one, at once, and no journal is left."""
-        self.assertEqual(self.limit_w(), 250)
-        journals = self.path("state/journal")
-        left = [name for name in (os.listdir(journals) if os.path.isdir(journals) else []) if name != "lock"]
-        self.assertEqual(left, [])
 
 
 class Governing(Case):
@@ -137,7 +86,7 @@ class Governing(Case):
             self.assertEqual(report["steps_per_epoch"], 100)
 
     def test_observing_sets_nothing(self):
-        process = self.train_in_background("--observe", *QUICK, "--json", "--", tool("wattgov-vload"), *JOB,
+        process = self.in_background("--observe", *QUICK, "--json", "--", tool("wattgov-vload"), *JOB,
                                            "--epochs", "1")
         seen = set()
         while process.poll() is None:
@@ -157,7 +106,7 @@ class Governing(Case):
         _, environment = self.start("--machine", self.path("two.yaml"))
         environment["WATTGOV_STATE_DIR"] = self.path("state")
         script = 'for r in 0 1; do RANK=$r "$0" "$@" --device $r & done; wait'
-        process = self.train_in_background(*QUICK, "--json", "--no-cache", "--", "bash", "-c", script,
+        process = self.in_background(*QUICK, "--json", "--no-cache", "--", "bash", "-c", script,
                                            tool("wattgov-vload"), *JOB, "--epochs", "1", env=environment)
         seen = set()
         while process.poll() is None:
@@ -196,7 +145,7 @@ class Governing(Case):
 
 
     def test_a_governor_that_was_stopped_measures_nothing_by_what_has_piled_up(self):
-        process = self.train_in_background(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
+        process = self.in_background(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
                                            tool("wattgov-vload"), *JOB, "--epochs", "2")
         self.wait_for_limit(lambda limit: limit < 250, "a lower limit")
         process.send_signal(signal.SIGSTOP)
@@ -251,7 +200,7 @@ class Governing(Case):
 class Ends(Case):
     def start_job(self, *options):
         """A job that runs until it is ended, once its limit was lowered."""
-        process = self.train_in_background(*QUICK, *options, "--", tool("wattgov-vload"), *JOB, "--epochs", "1000")
+        process = self.in_background(*QUICK, *options, "--", tool("wattgov-vload"), *JOB, "--epochs", "1000")
         self.wait_for_limit(lambda limit: limit < 250, "a lower limit")
         return process
 
@@ -265,7 +214,7 @@ class Ends(Case):
 
     def test_what_batch_systems_warn_by_is_passed_on_too(self):
         for number in (signal.SIGXCPU, signal.SIGALRM, signal.SIGPWR, signal.SIGRTMIN + 3):
-            process = self.train_in_background("--no-cache", "--", "bash", "-c",
+            process = self.in_background("--no-cache", "--", "bash", "-c",
                                                f'trap "exit 9" {int(number)}; echo ready; while :; do sleep 0.02; done')
             self.assertEqual(process.stdout.readline(), "ready\n")
             process.send_signal(number)
@@ -350,7 +299,7 @@ class Ends(Case):
         self.expect_it_is_left(process)
 
     def test_steps_at_somebody_elses_limit_save_nothing(self):
-        process = self.train_in_background(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
+        process = self.in_background(*QUICK, "--no-cache", "--json", "--output", self.path("r.json"), "--",
                                            tool("wattgov-vload"), *JOB, "--epochs", "3")
         wait_for_line(process, "holding power_limit")
         self.assertEqual(self.client(self.machine).call("nvmlDeviceSetPowerManagementLimit", 0, 250000)["code"], 0)
@@ -362,7 +311,7 @@ class Ends(Case):
         self.assertTrue(0 < saving["energy_share"] < 0.11, saving)
 
     def test_the_holder_of_the_smallest_limit_is_named_too(self):
-        process = self.train_in_background("--no-cache", "--objective", "energy", "--profile", "warmup=50ms,measure=100ms",
+        process = self.in_background("--no-cache", "--objective", "energy", "--profile", "warmup=50ms,measure=100ms",
                                            "--", tool("wattgov-vload"), *JOB, "--epochs", "1000")
         wait_for_line(process, "holding power_limit 100 W")
         done = self.train("--", "echo", "must not run")

@@ -16,7 +16,7 @@ from vgpu_case import DEADLINE_S, tool
 
 class Period(Case):
     def test_a_job_that_says_nothing_is_governed_by_the_period_of_its_power(self):
-        process = self.train_in_background("--no-cache", "--profile", "measure=2s", "--json", "--", "env", "-u",
+        process = self.in_background("--no-cache", "--profile", "measure=2s", "--json", "--", "env", "-u",
                                            "WATTGOV_PROGRESS", tool("wattgov-vload"), "cifar100", "--gpu", "V100",
                                            "--steps-per-epoch", "38", "--print-every", "1000", "--epochs", "1000")
         self.wait_for_limit(lambda limit: limit < 250, "a lower limit")

@@ -6,18 +6,16 @@
 
 The workloads are tune_workload.py, whose power and time follow the virtual clocks, and shell scripts that print figures.
 """
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 
 import vgpu_case
-from vgpu_case import DEADLINE_S, ROOT, tool, wait_for
+from vgpu_case import ROOT, tool, wait_for, wait_for_line
 
 WORKLOAD = os.path.join(ROOT, "tests/integration/tune_workload.py")
 
@@ -26,55 +24,18 @@ SCRIPT = ('b={batch}; echo "{\\"requests\\": 100, \\"p99_s\\": 0.00$b, \\"energy
 BATCHES = "batch=1,2,4,6,8,9:batch"
 
 
-class Case(vgpu_case.Case):
-    def setUp(self):
-        super().setUp()
-        self.environment["WATTGOV_STATE_DIR"] = self.path("state")
-        self.environment.pop("CUDA_VISIBLE_DEVICES", None)
-        _, self.machine = self.start("--machine", "a100")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def command(self, *arguments):
-        return [os.path.join(os.path.dirname(tool("x")), "../wattgov"), "tune", *map(str, arguments)]
-
-    def tune(self, *arguments, **kwargs):
-        kwargs.setdefault("env", self.machine)
-        return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=DEADLINE_S, check=False, **kwargs)
+class Case(vgpu_case.HoldingCase):
+    verb, model = "tune", "a100"
+    tune = vgpu_case.HoldingCase.call
 
     def result(self, *arguments, status=0, **kwargs):
         done = self.tune("--json", *arguments, **kwargs)
         self.assertEqual(done.returncode, status, done.stderr)
         return json.loads(done.stdout)
 
-    def in_background(self, *arguments):
-        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True, env=self.machine)
-
-        def stop():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-        self.stack.callback(stop)
-        timer = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
-        self.stack.callback(timer.cancel)
-        return process
-
     def script(self, text):
         """A shell script as words; what is no knob in braces stays."""
         return ["sh", "-c", text]
-
-    def limit_w(self):
-        return self.gpu(self.machine)["limit_w"]
-
-    def expect_nothing_left(self):
-        self.assertEqual(self.limit_w(), 400)
-        journals = self.path("state/journal")
-        left = [name for name in (os.listdir(journals) if os.path.isdir(journals) else []) if name != "lock"]
-        self.assertEqual(left, [])
 
 
 QUICK = ("--energy", "command", "--no-warm-up", "--settle", "0s", "--min-windows", "1", "--max-windows", "1")
@@ -449,9 +410,7 @@ class Failing(Case):
         self.fault(self.machine, "temperature", "--value", "99")
         process = self.in_background("--json", "--knob", "gpu_clock=1410MHz", "--knob", "batch=1:batch", *QUICK, "--cool-down",
                                      "100ms", "--", "/usr/bin/python3", WORKLOAD, tool("wattgov-vgpu"), "--seconds", "0.2")
-        for line in process.stderr:
-            if "thrown away" in line:
-                break
+        wait_for_line(process, "thrown away")
         self.fault(self.machine, "clear")
         out, err = process.communicate()
         outcomes = [trial["outcome"] for trial in json.loads(out)["trials"]]
@@ -497,9 +456,7 @@ class Interrupting(Case):
         whole = self.result(*knobs, *workload)
         state = self.path("t.state")
         process = self.in_background(*knobs, "--state", state, *workload)
-        for line in process.stderr:
-            if "trial 4 " in line:
-                break
+        wait_for_line(process, "trial 4 ")
         process.kill()
         process.wait()
         wait_for(lambda: self.limit_w() == 400, "the limit of before")
@@ -549,9 +506,7 @@ class Interrupting(Case):
 
     def test_ctrl_c_gives_the_best_so_far(self):
         process = self.in_background("--json", "--knob", BATCHES, *QUICK, "--", *self.script(SCRIPT + "; sleep 0.2"))
-        for line in process.stderr:
-            if "trial 3 " in line:
-                break
+        wait_for_line(process, "trial 3 ")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         self.assertEqual(process.returncode, 130, err)
@@ -563,9 +518,7 @@ class Interrupting(Case):
 
     def test_ctrl_c_after_the_default_says_that_nothing_was_compared(self):
         process = self.in_background("--knob", BATCHES, *QUICK, "--state", self.path("s"), "--", *self.script(SCRIPT + "; sleep 0.2"))
-        for line in process.stderr:
-            if "trial 2 " in line:
-                break
+        wait_for_line(process, "trial 2 ")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         self.assertIn("batch 1 (the default: nothing else was measured)", out)
@@ -574,9 +527,7 @@ class Interrupting(Case):
     def test_what_somebody_else_sets_is_left_and_ends_it(self):
         process = self.in_background("--knob", "power_limit=200,300,400", *QUICK, "--", *self.script(
             'sleep 0.6; echo "{\\"requests\\": 1, \\"energy_j\\": 5}"'))
-        for line in process.stderr:
-            if "trial 2 " in line:
-                break
+        wait_for_line(process, "trial 2 ")
         wait_for(lambda: self.limit_w() != 400, "a limit of ours")
         client = self.client(self.machine)
         self.assertEqual(client.call("nvmlDeviceSetPowerManagementLimit", 0, 222000)["code"], 0)

@@ -7,9 +7,12 @@ The library is called by ctypes from processes of their own, as any client would
 import contextlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -63,6 +66,14 @@ def wait_for(condition, what):
             return found
         time.sleep(0.005)
     raise AssertionError(f"{what} did not come true")
+
+
+def wait_for_line(process, pattern):
+    """Reads what a program says until a line matches; in_background sees to it that this ends."""
+    for line in process.stderr:
+        if re.search(pattern, line):
+            return
+    raise AssertionError(f"'{pattern}' was not said")
 
 
 class Client:
@@ -174,6 +185,56 @@ class Case(unittest.TestCase):
         self.assertEqual(done.stdout, "")
         self.assertIn(text, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
+
+
+class HoldingCase(Case):
+    """A command of wattgov that holds settings of a machine while it runs, and gives them back."""
+    verb = None   # the command
+    model = None  # the machine
+
+    def setUp(self):
+        super().setUp()
+        self.environment["WATTGOV_STATE_DIR"] = self.path("state")
+        for name in ("WATTGOV_PROGRESS", "RANK", "CUDA_VISIBLE_DEVICES"):
+            self.environment.pop(name, None)
+        _, self.machine = self.start("--machine", self.model)
+        self.limit_before_w = self.limit_w()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def command(self, *arguments):
+        return [os.path.join(os.path.dirname(tool("x")), "../wattgov"), self.verb, *map(str, arguments)]
+
+    def call(self, *arguments, **kwargs):
+        kwargs.setdefault("env", self.machine)
+        return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=DEADLINE_S, check=False, **kwargs)
+
+    def in_background(self, *arguments, **kwargs):
+        kwargs.setdefault("env", self.machine)
+        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True, **kwargs)
+
+        def stop():
+            with contextlib.suppress(ProcessLookupError):  # what it runs outlives it when it is killed
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        self.stack.callback(stop)
+        timer = threading.Timer(DEADLINE_S, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        self.stack.callback(timer.cancel)
+        return process
+
+    def limit_w(self):
+        return self.gpu(self.machine)["limit_w"]
+
+    def expect_nothing_left(self):
+        """The limit is the original one, at once, and no journal is left."""
+        self.assertEqual(self.limit_w(), self.limit_before_w)
+        journals = self.path("state/journal")
+        left = [name for name in (os.listdir(journals) if os.path.isdir(journals) else []) if name != "lock"]
+        self.assertEqual(left, [])
 
 
 def main(document):
