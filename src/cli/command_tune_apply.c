@@ -28,6 +28,7 @@
 #include "cli/tune_result.h"
 #include "live/child.h"
 #include "live/device_hold.h"
+#include "live/tune_knobs.h"
 #include "live/tune_quantity.h"
 #include "live/tune_template.h"
 
@@ -286,6 +287,37 @@ static void hold(struct session *session)
     }
 }
 
+static bool is_knob(const struct wg_tune_applied *applied, const char *name)
+{
+    for (size_t i = 0; i < applied->count; i++)
+        if (strcmp(applied->knobs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A {name} of the command (not the shell's ${name}) that a tuning would take for a knob and this
+ * result does not have: it was made for another command. What else stands in braces is the
+ * command's own affair. */
+static void warn_of_unset(const struct session *session)
+{
+    for (char *const *word = session->args->command.words; *word != NULL; word++) {
+        for (const char *at = strchr(*word, '{'); at != NULL; at = strchr(at + 1, '{')) {
+            char name[WG_TUNE_NAME_SIZE];
+            enum wg_tuning_role role = WG_TUNING_CATEGORY;
+            const size_t length = strcspn(at + 1, "{}");
+            if (length >= sizeof name || at[1 + length] != '}' || (at > *word && at[-1] == '$'))
+                continue;
+            memcpy(name, at + 1, length);
+            name[length] = '\0';
+            if (wg__tune_role_of_name(name, &role) && !is_knob(&session->applied, name))
+                (void)fprintf(stderr,
+                              "wattgov tune apply: {%s} stays as it is: the result has no such "
+                              "knob; was it tuned with another command?\n",
+                              name);
+        }
+    }
+}
+
 /* What the file cannot do on its own. */
 static void warn(const struct session *session)
 {
@@ -300,6 +332,8 @@ static void warn(const struct session *session)
                           "wattgov tune apply: {%s} stands nowhere in the command: it must read "
                           "$WATTGOV_TUNE_... of its environment, or be set by you\n",
                           applied->knobs[i].name);
+    if (!session->args->quiet)
+        warn_of_unset(session);
 }
 
 static int apply(struct session *session)

@@ -13,6 +13,8 @@
 
 enum { NAME_SIZE = 64, KNOWN_MAX = 128 };
 
+static const char own_option[] = "config"; /* the one that names the file itself */
+
 struct reader {
     struct wg_option_file *file;
     const struct wg_yaml *yaml;
@@ -249,6 +251,8 @@ static enum wg_code fail_unknown(const struct reader *reader, wg_yaml_node node,
     const char *known[KNOWN_MAX];
     size_t count = 0;
     for (size_t i = 0; i < reader->set->count && count < KNOWN_MAX - 1; i++) {
+        if (strcmp(reader->set->options[i].name, own_option) == 0)
+            continue;
         (void)snprintf(names[count], NAME_SIZE, "%s", reader->set->options[i].name);
         for (char *at = names[count]; *at != '\0'; at++)
             if (*at == '-')
@@ -269,9 +273,11 @@ static enum wg_code take_pair(struct reader *reader, wg_yaml_node root, size_t i
     const wg_yaml_node node = wg__yaml_item(reader->yaml, root, index);
     if (strcmp(key, "command") == 0 && reader->set->takes_command)
         return take_command(reader, node);
+    if (strcmp(key, own_option) == 0)
+        return wg__yaml_fail(reader->yaml, node, reader->err, "'%s': one file names no other", key);
     for (size_t i = 0; i < reader->set->count; i++) {
         const struct wg_option *option = &reader->set->options[i];
-        if (strcmp(option->name, "config") != 0 && is_key_of(key, option))
+        if (is_key_of(key, option))
             return give_node(reader, node, option);
     }
     return fail_unknown(reader, node, key);

@@ -160,8 +160,7 @@ static enum wg_code spec_parse(struct spec *spec, const char *text, struct wg_er
 
 /* -- Workload knobs --------------------------------------------------------------------------- */
 
-/* What a name says of itself, where no role was told. */
-static bool role_of_name(const char *name, enum wg_tuning_role *out)
+bool wg__tune_role_of_name(const char *name, enum wg_tuning_role *out)
 {
     static const struct {
         const char *name;
@@ -253,7 +252,7 @@ static enum wg_code take_workload_knob(const struct spec *spec, struct wg_tune_k
                         "one of the workload needs its levels: %s=1,2,4",
                         spec->whole, spec->name);
     enum wg_tuning_role role = spec->role;
-    if (!spec->has_role && !role_of_name(spec->name, &role)) {
+    if (!spec->has_role && !wg__tune_role_of_name(spec->name, &role)) {
         if (spec->levels.list == NULL || begins_number(spec->levels.list))
             return reject(spec, err, "a role behind the levels, as in rows=1,2,4:batch");
         role = WG_TUNING_CATEGORY;

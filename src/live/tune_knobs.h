@@ -85,6 +85,9 @@ size_t wg__tune_workload_settings(const struct wg_tune_knobs *knobs, const uint1
 struct wg_json;
 void wg__tune_knob_write(struct wg_json *json, const struct wg_tune_knob *knob);
 
+/* What a knob's name says of itself, where no role was told: "batch_size", "precision". */
+bool wg__tune_role_of_name(const char *name, enum wg_tuning_role *out);
+
 /* "gpu_clock" to its role and knob; false: no device's. */
 bool wg__tune_device_knob(const char *name, enum wg_tuning_role *role, enum wg_knob *knob);
 

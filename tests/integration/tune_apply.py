@@ -94,6 +94,13 @@ class Applying(Case):
             self.assertIn("{batch} stands nowhere in the command", done.stderr)
             self.assertNotIn("{power_limit}", done.stderr)
 
+    def test_a_knob_of_another_command_is_told(self):
+        path = self.write("  - {name: batch, role: batch, value: 8}\n")
+        done = self.tune("apply", path, "--", "echo", "{batch} {precision} ${threads} {print} {\"engine\": 1}")
+        self.assertEqual((done.returncode, done.stdout), (0, "8 {precision} ${threads} {print} {\"engine\": 1}\n"))
+        self.assertEqual(done.stderr.count("the result has no such knob"), 1, done.stderr)
+        self.assertIn("{precision} stays as it is", done.stderr)
+
     def test_refuses_files_that_are_no_results(self):
         for text, message in (("  - {name: x}\n", "r.yaml:3: expected {name: ..., role: ..., value: ...}"),
                               ("  - {name: x, role: y, value: 1}\n", "r.yaml:3: x: 'y' is no role"),
@@ -211,6 +218,8 @@ class Configuring(Case):
                 ("seed: 1\n\nmax_trials: many\n", "t.yaml:3: --max-trials: 'many' is not"),
                 ("explain: perhaps\n", "t.yaml:1: 'explain' is 'perhaps': expected true or false"),
                 ("knobs:\n  batch: {level: [1]}\n", "t.yaml:2: --knob: 'level' is not a key of a knob (levels, role, default, switch_s); did you mean"),
+                ("config: u.yaml\n", "t.yaml:1: 'config': one file names no other"),
+                ("confg: u.yaml\n", "t.yaml:1: unknown key 'confg'"),
                 ("seed: 1\nseed: 2\n", "t.yaml:2: 'seed' is given twice"),
                 ("seed: [1, 2]\n", "t.yaml:1: seed: expected one value"),
                 ("- seed\n", "t.yaml:1: expected KEY: VALUE lines"),
