@@ -328,6 +328,22 @@ class Failing(Case):
         self.assertEqual(found["returned"]["settings"]["batch"], 8)
         self.assertEqual(found["trials_failed"], 3)
 
+    def test_a_default_that_crashed_is_tried_once_more(self):
+        # Its first run fails, as that of a server which just starts; or all of its runs do.
+        def failing(runs, most):
+            os.mkdir(runs)
+            return self.script(f'if [ {{batch}} = 1 ] && [ $(ls {runs} | wc -l) -lt {most} ]; then mkdir {runs}/$$; exit 7; fi; ' + SCRIPT)
+        done = self.tune("--json", "--knob", BATCHES, *QUICK, "--", *failing(self.path("once"), 1))
+        self.assertIn("the default crashed (exit status 7): all is compared with it, so it is tried once more", done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["trials"][0]["settings"], found["trials"][0]["outcome"]), ({"batch": 1}, "measured"))
+        self.assertEqual(found["trials_failed"], 0)
+        self.assertGreater(found["saving"], 0.9)
+        found = self.result("--knob", BATCHES, *QUICK, "--", *failing(self.path("always"), 99))
+        self.assertEqual((found["trials"][0]["outcome"], found["trials_failed"]), ("crashed", 1))
+        self.assertEqual(len(os.listdir(self.path("always"))), 2)
+        self.assertEqual(found["returned"]["settings"], {"batch": 8})
+
     def test_a_bad_figure_is_that_configuration_s_fault_and_a_zero_may_be_an_answer(self):
         cases = {9: '{"requests": 0}', 6: '{"requests": 1, "p99_s": -1, "energy_j": 1, "accuracy": 1}', 4: '{"p99_s": 0.004}'}
         case = "case {batch} in " + "".join(f"{batch}) echo '{line}'; exit;; " for batch, line in cases.items())
