@@ -25,6 +25,24 @@ static void write_knob(struct wg_json *json, const struct wg_tune_knob *knob)
     wg__json_close(json);
 }
 
+/* Watts of one GPU say nothing of another one's, of the same model even. */
+static void write_devices(struct wg_json *json, const struct wg_tune_devices *devices)
+{
+    wg__json_key(json, "devices");
+    wg__json_array(json);
+    for (size_t i = 0; i < devices->gpu_count + devices->cpu_count; i++) {
+        const size_t position =
+            i < devices->gpu_count ? devices->gpus[i] : devices->cpus[i - devices->gpu_count];
+        const struct wg_device_info *info =
+            wg_device_get_info(wg_machine_device(devices->machine, position));
+        wg__json_object(json);
+        wg__json_member_string(json, "id", info->id);
+        wg__json_member_string(json, "name", info->name);
+        wg__json_close(json);
+    }
+    wg__json_close(json);
+}
+
 static void write_limit(struct wg_json *json, const struct wg_tune_term *limit)
 {
     wg__json_object(json);
@@ -48,6 +66,7 @@ void wg__tune_identity(struct wg_buffer *out, const struct wg_tune_knobs *knobs,
         write_knob(&json, &knobs->knobs[k]);
     wg__json_close(&json);
     wg__json_member_uint(&json, "configurations", knobs->space->count);
+    write_devices(&json, &knobs->devices);
     wg__json_member_string(&json, "objective", goal->objective.text);
     wg__json_key(&json, "limits");
     wg__json_array(&json);

@@ -488,6 +488,15 @@ class Interrupting(Case):
         self.assertEqual(other.returncode, 1)
         self.assertIn("is of another tuning: its seed differs", other.stderr)
 
+    def test_a_state_of_other_devices_is_refused(self):
+        words = ("--knob", BATCHES, *QUICK, "--state", self.path("t.state"))
+        self.result(*words, "--", *self.script(SCRIPT))
+        _, machine = self.start("--machine", "v100")
+        done = self.tune(*words, "--resume", "--", *self.script(SCRIPT), env=machine)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is of another tuning: its devices differ", done.stderr)
+        self.assertEqual(self.tune(*words, "--resume", "--", *self.script(SCRIPT)).returncode, 0)
+
     def test_thousands_of_old_trials_are_taken_in_at_once(self):
         knobs = ("--knob", BATCHES, *QUICK)
         state = self.path("t.state")
