@@ -400,6 +400,17 @@ class Failing(Case):
         self.assertEqual(found["trials_counted"], 2)
         self.expect_nothing_left()
 
+    def test_a_lock_that_was_lost_is_set_and_measured_once_more(self):
+        process = self.in_background("--json", "--knob", "gpu_clock=600MHz,1410MHz:default=600MHz", *QUICK[2:], "--max-trials", 1,
+                                     "--", "/usr/bin/python3", WORKLOAD, tool("wattgov-vgpu"), "--seconds", "0.5")
+        wait_for_line(process, "trial 1 ")
+        wait_for(lambda: self.gpu(self.machine)["clock_lock_max_hz"] == 600e6, "the lock")
+        self.fault(self.machine, "revert")
+        out, err = process.communicate()
+        self.assertIn("a clock ran above its lock: it is set and measured once more", err)
+        trial, = json.loads(out)["trials"]
+        self.assertEqual((trial["outcome"], trial["settings"]), ("measured", {"gpu_clock": 600e6}))
+
     def test_where_nothing_meets_the_limits_the_nearest_is_returned_and_told(self):
         text = ('for i in 1 2 3 4 5 6; do echo "{\\"p99_s\\": 0.{batch}, \\"requests\\": 9, \\"energy_j\\": 5}"; sleep 0.05; done')
         for policy in ("wattgov", "random"):
@@ -496,6 +507,26 @@ class Interrupting(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("is of another tuning: its devices differ", done.stderr)
         self.assertEqual(self.tune(*words, "--resume", "--", *self.script(SCRIPT)).returncode, 0)
+
+    def test_sigterm_ends_a_resume(self):
+        knobs = ("--knob", "power_limit=200,300,400", "--knob", BATCHES, *QUICK, "--state", self.path("t.state"))
+        workload = ("--", *self.script(f"[ -e {self.path('slow')} ] && exec sleep 600; " + SCRIPT))
+        self.result(*knobs, "--max-trials", 2, *workload)
+        with open(self.path("t.state"), encoding="utf-8") as file:
+            held = json.load(file)
+        held["trials"] = held["trials"] * 100  # each is decided on anew
+        with open(self.path("t.state"), "w", encoding="utf-8") as file:
+            json.dump(held, file)
+        os.mkdir(self.path("slow"))
+        process = self.in_background("--json", *knobs, "--resume", "--max-trials", 300, *workload)
+        wait_for(lambda: [name for name in os.listdir(self.path("state/journal")) if name != "lock"], "the journal")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
+        found = json.loads(out)
+        self.assertEqual((found["end"], found["why"]), ("interrupted", "interrupted by SIGTERM"))
+        self.assertEqual((found["trials_resumed"], len(found["trials"])), (200, 200))
+        self.expect_nothing_left()
 
     def test_thousands_of_old_trials_are_taken_in_at_once(self):
         knobs = ("--knob", BATCHES, *QUICK)
