@@ -121,7 +121,7 @@ static void draw_front(struct wg_page *page, const struct wg_tune_report *report
 {
     const struct wg_tune_goal *goal = &report->setup->goal;
     const bool has_limit = axis->limit < goal->limit_count;
-    char title[WG_TUNE_TERM_SIZE + 32];
+    char title[WG_TUNE_LABEL_SIZE + 32];
     for (size_t i = 0; i < report->result->count; i++) {
         const struct wg_trial *told = &report->result->trials[i].told;
         const bool is_measured = told->outcome == WG_TRIAL_MEASURED;
@@ -179,7 +179,7 @@ static void write_fronts(struct wg_page *page, const struct wg_tune_report *repo
     wg__page_heading(page, "The front");
     wg__page_figures_begin(page);
     for (size_t i = 0; i < goal->limit_count && fits; i++)
-        draw_front(page, report, &(struct axis){i, goal->limits[i].text}, labels, points);
+        draw_front(page, report, &(struct axis){i, goal->limits[i].label}, labels, points);
     if (goal->limit_count == 0 && fits)
         draw_front(page, report, &(struct axis){SIZE_MAX, find_latency(report)}, labels, points);
     wg__page_figures_end(page);

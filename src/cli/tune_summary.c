@@ -353,7 +353,7 @@ void wg__tune_summary_table(const struct wg_tune_report *report, struct wg_table
     columns[count++] = (struct wg_table_column){setup->goal.objective.text, WG_ALIGN_RIGHT};
     columns[count++] = (struct wg_table_column){"against the default", WG_ALIGN_RIGHT};
     for (size_t i = 0; i < setup->goal.limit_count; i++)
-        columns[count++] = (struct wg_table_column){setup->goal.limits[i].text, WG_ALIGN_RIGHT};
+        columns[count++] = (struct wg_table_column){setup->goal.limits[i].label, WG_ALIGN_RIGHT};
     columns[count++] = (struct wg_table_column){"trials", WG_ALIGN_RIGHT};
     wg__table_init(table, columns, count);
     const size_t preset = setup->knobs.space->default_configuration;

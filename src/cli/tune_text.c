@@ -45,7 +45,7 @@ static size_t make_columns(const struct wg_tune_report *report, struct wg_table_
         columns[count++] = (struct wg_table_column){setup->knobs.knobs[k].name, WG_ALIGN_RIGHT};
     columns[count++] = (struct wg_table_column){setup->goal.objective.text, WG_ALIGN_RIGHT};
     for (size_t i = 0; i < setup->goal.limit_count; i++)
-        columns[count++] = (struct wg_table_column){setup->goal.limits[i].text, WG_ALIGN_RIGHT};
+        columns[count++] = (struct wg_table_column){setup->goal.limits[i].label, WG_ALIGN_RIGHT};
     columns[count++] = (struct wg_table_column){"outcome", WG_ALIGN_LEFT};
     columns[count++] = (struct wg_table_column){"why", WG_ALIGN_LEFT};
     return count;

@@ -174,6 +174,24 @@ static enum wg_code take_limit(struct wg_tune_term *term, const char *text, stru
     return WG_OK;
 }
 
+/* Two limits on one figure, or one on the objective, must not look alike in a table. */
+static void set_labels(struct wg_tune_goal *goal)
+{
+    (void)snprintf(goal->objective.label, sizeof goal->objective.label, "%s", goal->objective.text);
+    for (size_t i = 0; i < goal->limit_count; i++) {
+        struct wg_tune_term *limit = &goal->limits[i];
+        bool is_shared = strcmp(limit->text, goal->objective.text) == 0;
+        for (size_t k = 0; k < goal->limit_count; k++)
+            is_shared |= k != i && strcmp(limit->text, goal->limits[k].text) == 0;
+        if (is_shared)
+            (void)snprintf(limit->label, sizeof limit->label, "%s %s %.6g%s", limit->text,
+                           limit->is_minimum ? ">=" : "<=", limit->bound,
+                           limit->is_relative ? "x" : "");
+        else
+            (void)snprintf(limit->label, sizeof limit->label, "%s", limit->text);
+    }
+}
+
 enum wg_code wg__tune_goal_init(struct wg_tune_goal *out, const char *objective,
                                 const char *const *limits, size_t limit_count, struct wg_error *err)
 {
@@ -191,6 +209,8 @@ enum wg_code wg__tune_goal_init(struct wg_tune_goal *out, const char *objective,
     }
     if (code != WG_OK)
         wg__tune_goal_fini(out);
+    else
+        set_labels(out);
     return code;
 }
 

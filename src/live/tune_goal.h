@@ -23,10 +23,12 @@
 
 struct wg_expression;
 
-enum { WG_TUNE_TERM_SIZE = 128 };
+enum { WG_TUNE_TERM_SIZE = 128, WG_TUNE_LABEL_SIZE = WG_TUNE_TERM_SIZE + 40 };
 
 struct wg_tune_term {
-    char text[WG_TUNE_TERM_SIZE]; /* the expression alone: "p99_s" */
+    char text[WG_TUNE_TERM_SIZE];   /* the expression alone: "p99_s" */
+    char label[WG_TUNE_LABEL_SIZE]; /* for titles: with the bound where another term has the same
+                                       expression: "p99_s <= 1.5x" */
     struct wg_expression *expression;
     enum wg_tuning_kind kind;   /* as the tuner takes it */
     enum wg_tuning_kind nature; /* of the figure, by its names or as it was said */

@@ -38,6 +38,21 @@ static void reads_limits_with_units_and_relative_ones(void **state)
     wg__tune_goal_fini(&goal);
 }
 
+static void terms_on_one_figure_have_labels_of_their_own(void **state)
+{
+    (void)state;
+    const char *const limits[] = {"p99_s<=100ms", "p99_s<=1.5x", "other:accuracy>=0.9",
+                                  "energy_j<=9J"};
+    struct wg_tune_goal goal;
+    assert_int_equal(wg__tune_goal_init(&goal, "energy_j", limits, 4, NULL), WG_OK);
+    assert_string_equal(goal.objective.label, "energy_j");
+    assert_string_equal(goal.limits[0].label, "p99_s <= 0.1");
+    assert_string_equal(goal.limits[1].label, "p99_s <= 1.5x");
+    assert_string_equal(goal.limits[2].label, "accuracy");
+    assert_string_equal(goal.limits[3].label, "energy_j <= 9");
+    wg__tune_goal_fini(&goal);
+}
+
 static void a_rate_is_no_time(void **state)
 {
     (void)state;
@@ -229,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_limits_with_units_and_relative_ones),
+        cmocka_unit_test(terms_on_one_figure_have_labels_of_their_own),
         cmocka_unit_test(a_rate_is_no_time),
         cmocka_unit_test(errors_of_figures_make_that_of_a_term),
         cmocka_unit_test(slo_names_percentiles),
