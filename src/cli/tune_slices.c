@@ -5,7 +5,7 @@
  * A slice goes through the returned configuration along one knob: the objective and each limit's
  * figure as they are believed to be at each level, with a band of one standard deviation, beside
  * what was measured on it. A limit's chart carries its bound, so that one sees where a cheap level
- * is not allowed.
+ * is not allowed. Along a knob of words (a precision) the slice is a table.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "cli/page.h"
 #include "cli/plot.h"
+#include "cli/table.h"
 #include "cli/tune_report.h"
 
 enum { SLICE_MAX = WG_TUNING_LEVELS_MAX };
@@ -103,8 +104,8 @@ static void write_slice(struct wg_page *page, const struct wg_tune_report *repor
     const struct wg_tune_goal *goal = &report->setup->goal;
     const struct wg_tuning_knob *knob = &report->setup->knobs.space->knobs[k];
     const bool is_doubling = knob->role == WG_TUNING_BATCH || knob->role == WG_TUNING_TRAIN_BATCH;
-    const char *figure = t == 0 ? goal->objective.text : goal->limits[t - 1].text;
-    char title[WG_TUNE_TERM_SIZE + WG_TUNE_NAME_SIZE + 8];
+    const char *figure = t == 0 ? goal->objective.label : goal->limits[t - 1].label;
+    char title[WG_TUNE_LABEL_SIZE + WG_TUNE_NAME_SIZE + 8];
     take_slice(report, k, t, slice);
     if (slice->count + slice->measured == 0)
         return;
@@ -146,6 +147,63 @@ static void write_slice(struct wg_page *page, const struct wg_tune_report *repor
     wg__page_figure(page, &plot, t == 0 ? "What it costs." : "What the limit says of it.");
 }
 
+/* The place of `x` among `count` others; `count`: it is not there. */
+static size_t place_of(const double *xs, size_t count, double x)
+{
+    size_t i = 0;
+    while (i < count && xs[i] != x)
+        i++;
+    return i;
+}
+
+static void add_level(const struct wg_tune_report *report, size_t k, size_t level, size_t t,
+                      const struct slice *slice, struct wg_table *table)
+{
+    const struct wg_tune_goal *goal = &report->setup->goal;
+    const struct wg_tuning_knob *knob = &report->setup->knobs.space->knobs[k];
+    const size_t i = place_of(slice->x, slice->count, shown(knob, level));
+    const size_t m = place_of(slice->measured_x, slice->measured, shown(knob, level));
+    if (i == slice->count && m == slice->measured)
+        return;
+    wg__table_cell(table, "%s", knob->labels[level]);
+    wg__table_cell(table, "%s", t == 0 ? goal->objective.text : goal->limits[t - 1].text);
+    if (i < slice->count)
+        wg__table_cell(table, "%.4g (%.4g to %.4g)", slice->middle[i], slice->low[i],
+                       slice->high[i]);
+    else
+        wg__table_cell(table, "-");
+    if (m < slice->measured)
+        wg__table_cell(table, "%.4g", slice->measured_y[m]);
+    else
+        wg__table_cell(table, "-");
+    if (t > 0 && isfinite(report->result->bounds[t - 1]))
+        wg__table_cell(table, "%s %.4g",
+                       goal->limits[t - 1].is_minimum ? ">=" : "<=", report->result->bounds[t - 1]);
+    else
+        wg__table_cell(table, "-");
+}
+
+/* Words have no axis: a knob of them is a table. */
+static void write_levels(struct wg_page *page, const struct wg_tune_report *report, size_t k,
+                         struct slice *slice)
+{
+    const struct wg_tuning_knob *knob = &report->setup->knobs.space->knobs[k];
+    const struct wg_table_column columns[] = {{knob->name, WG_ALIGN_LEFT},
+                                              {"figure", WG_ALIGN_LEFT},
+                                              {"believed (one standard deviation)", WG_ALIGN_RIGHT},
+                                              {"measured", WG_ALIGN_RIGHT},
+                                              {"limit", WG_ALIGN_RIGHT}};
+    struct wg_table table;
+    wg__table_init(&table, columns, sizeof columns / sizeof *columns);
+    for (size_t t = 0; t <= report->setup->goal.limit_count; t++) {
+        take_slice(report, k, t, slice);
+        for (size_t level = 0; level < knob->count; level++)
+            add_level(report, k, level, t, slice, &table);
+    }
+    wg__page_table(page, &table, NULL);
+    wg__table_fini(&table);
+}
+
 void wg__tune_slices(struct wg_page *page, const struct wg_tune_report *report)
 {
     const struct wg_tuning_space *space = report->setup->knobs.space;
@@ -160,8 +218,12 @@ void wg__tune_slices(struct wg_page *page, const struct wg_tune_report *report)
     wg__page_paragraph(page, "Through the returned configuration along each knob, the others as "
                              "returned.");
     for (size_t k = 0; k < space->knob_count; k++) {
-        if (space->knobs[k].labels != NULL || space->knobs[k].count < 2)
+        if (space->knobs[k].count < 2)
             continue;
+        if (space->knobs[k].labels != NULL) {
+            write_levels(page, report, k, slice);
+            continue;
+        }
         wg__page_figures_begin(page);
         for (size_t t = 0; t <= report->setup->goal.limit_count; t++)
             write_slice(page, report, k, t, slice);

@@ -60,9 +60,9 @@ static void add_trial(struct stage *stage, size_t configuration, double objectiv
 }
 
 /* Batches 1 (the default, 4 J), 4 (3 J, twice) and 16 (2 J, over its limit). */
-static void stage_init(struct stage *stage)
+static void stage_init_with(struct stage *stage, const char *knob)
 {
-    static const char *const knobs[] = {"batch=1,4,16:batch"};
+    const char *const knobs[] = {knob};
     static const char *const limits[] = {"p99_s<=100ms"};
     *stage = (struct stage){.workload = "bench.py --batch {batch}"};
     struct wg_tune_setup *setup = &stage->setup;
@@ -94,6 +94,11 @@ static void stage_init(struct stage *stage)
                                             .command = "wattgov tune --knob 'a<b'",
                                             .made_at = "2026-01-02 03:04 UTC",
                                             .host = "node7"};
+}
+
+static void stage_init(struct stage *stage)
+{
+    stage_init_with(stage, "batch=1,4,16:batch");
 }
 
 static void stage_fini(struct stage *stage)
@@ -365,6 +370,52 @@ static void the_page_draws_front_and_slices_with_their_bounds(void **state)
     stage_fini(&stage);
 }
 
+static void a_knob_of_words_has_a_table_for_its_slice(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    stage_init_with(&stage, "precision=fp32,fp16,int8:category");
+    with_tuner(&stage);
+    wg__buffer_init(&text);
+    wg__tune_page(&stage.report, &text);
+    expect_in(&text, "believed (one standard deviation)");
+    const char *table = strstr(text.data, "What is believed");
+    assert_non_null(table);
+    const char *int8 = strstr(table, "<td>int8</td><td>p99_s</td>");
+    assert_non_null(int8);
+    const char *row_end = strstr(int8, "</tr>");
+    const char *measured = strstr(int8, "<td class=\"n\">0.2</td><td class=\"n\">&lt;= 0.1</td>");
+    assert_true(measured != NULL && measured < row_end); /* over its limit, as one sees */
+    assert_non_null(strstr(table, "<td>fp16</td><td>energy_per_request_j</td>"));
+    assert_null(strstr(text.data, " over precision")); /* no chart of it */
+    wg__buffer_fini(&text);
+    stage_fini(&stage);
+}
+
+static void two_limits_on_a_figure_are_told_apart(void **state)
+{
+    (void)state;
+    static const char *const limits[] = {"p99_s<=100ms", "p99_s>=1ms"};
+    struct stage stage;
+    struct wg_buffer text;
+    stage_init(&stage);
+    wg__tune_goal_fini(&stage.setup.goal);
+    assert_int_equal(wg__tune_goal_init(&stage.setup.goal, "energy_per_request_j", limits, 2, NULL),
+                     WG_OK);
+    stage.result.bounds[1] = 0.001;
+    wg__buffer_init(&text);
+    wg__tune_text(&stage.report, false, &text);
+    expect_in(&text, "  p99_s <= 0.1  p99_s >= 0.001  ");
+    wg__buffer_fini(&text);
+    wg__buffer_init(&text);
+    wg__tune_page(&stage.report, &text);
+    expect_in(&text, "Cost against p99_s &lt;= 0.1");
+    expect_in(&text, "Cost against p99_s &gt;= 0.001");
+    wg__buffer_fini(&text);
+    stage_fini(&stage);
+}
+
 static void a_page_of_nothing_says_so(void **state)
 {
     (void)state;
@@ -392,6 +443,8 @@ int main(void)
         cmocka_unit_test(the_text_has_all_that_counts),
         cmocka_unit_test(the_json_tells_the_load_apart),
         cmocka_unit_test(the_page_draws_front_and_slices_with_their_bounds),
+        cmocka_unit_test(a_knob_of_words_has_a_table_for_its_slice),
+        cmocka_unit_test(two_limits_on_a_figure_are_told_apart),
         cmocka_unit_test(a_page_of_nothing_says_so),
     };
     return run_tests(tests);
