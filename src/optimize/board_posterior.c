@@ -480,11 +480,7 @@ enum wg_code wg__board_posterior_update(struct wg_board_posterior *posterior, si
     at_rows(&work, channels, count);
     fit_rho(posterior, &work, channels, count);
     code = kalman(&work, channels, count, posterior->rho, err);
-    if (code == WG_OK)
-        code = wg__board_spread(posterior, &work, channels, count, err);
-    posterior->beta = work.chosen.beta;
-    posterior->channel_count = count;
-    return code;
+    return code == WG_OK ? wg__board_spread(posterior, &work, channels, count, err) : code;
 }
 
 const float *wg__board_posterior_mean(const struct wg_board_posterior *posterior, size_t channel)

@@ -366,8 +366,7 @@ static bool forecast(void *state, const struct wg_tuning_view *view, size_t conf
     return cbo->is_ready && wg__tuning_surrogate_forecast(&cbo->surrogate, configuration, out);
 }
 
-const struct wg_tuning_policy_ops wg__tuning_policy_cbo = {.word = "cbo",
-                                                           .default_first = true,
+const struct wg_tuning_policy_ops wg__tuning_policy_cbo = {.default_first = true,
                                                            .prunes = true,
                                                            .create = create,
                                                            .destroy = destroy,

@@ -338,8 +338,5 @@ static bool forecast(void *state, const struct wg_tuning_view *view, size_t conf
     return poly->is_ready && wg__tuning_surrogate_forecast(&poly->surrogate, configuration, out);
 }
 
-const struct wg_tuning_policy_ops wg__tuning_policy_polythrottle = {.word = "polythrottle",
-                                                                    .create = create,
-                                                                    .destroy = destroy,
-                                                                    .decide = decide,
-                                                                    .forecast = forecast};
+const struct wg_tuning_policy_ops wg__tuning_policy_polythrottle = {
+    .create = create, .destroy = destroy, .decide = decide, .forecast = forecast};

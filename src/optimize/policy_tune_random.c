@@ -37,4 +37,4 @@ static enum wg_code decide(void *state, const struct wg_tuning_view *view,
     return WG_OK;
 }
 
-const struct wg_tuning_policy_ops wg__tuning_policy_random = {.word = "random", .decide = decide};
+const struct wg_tuning_policy_ops wg__tuning_policy_random = {.decide = decide};

@@ -583,7 +583,6 @@ static bool forecast(void *opaque, const struct wg_tuning_view *view, size_t con
 }
 
 const struct wg_tuning_policy_ops wg__tuning_policy_wattgov = {
-    .word = "wattgov",
     .default_first = true,
     .validates = true,
     .prunes = true,

@@ -26,14 +26,11 @@ struct wg_board_posterior {
     struct wg_residual_along *along;
     struct wg_board_kernel_row *kernels;
     size_t kernel_count, kernel_room;
-    struct wg_arena arena; /* of one update */
-    size_t channel_count;
+    struct wg_arena arena;               /* of one update */
     float *means[WG_BOARD_CHANNELS_MAX]; /* [room] each */
     float *sds[WG_BOARD_CHANNELS_MAX];
     size_t room;
     double rho[WG_BOARD_CHANNELS_MAX];
-    double surprise[WG_BOARD_CHANNELS_MAX];
-    double beta;
 };
 
 /* One update at work. */

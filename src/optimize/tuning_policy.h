@@ -49,7 +49,6 @@ struct wg_tuning_choice {
 };
 
 struct wg_tuning_policy_ops {
-    const char *word;
     bool default_first; /* the tuner asks for the default before it asks the policy */
     bool validates;     /* a final trial of the returned one makes sense */
     bool prunes;        /* leaves out what is slower than something far too slow */
