@@ -106,17 +106,6 @@ static enum wg_code create(void **out, const struct wg_tuning_view *view, struct
     return WG_OK;
 }
 
-static double figure_of(const struct wg_trial *trial, size_t channel)
-{
-    return channel == 0 ? trial->objective : trial->figures[channel - 1];
-}
-
-static double error_of(const struct wg_trial *trial, size_t channel, double noise)
-{
-    const double error = channel == 0 ? trial->objective_error : trial->figure_errors[channel - 1];
-    return error > 0 ? error : noise;
-}
-
 /* The trial that all figures are relative to: the default's first, else the first measured. */
 static const struct wg_trial *find_reference(const struct wg_tuning_view *view)
 {
@@ -133,11 +122,6 @@ static const struct wg_trial *find_reference(const struct wg_tuning_view *view)
     return first;
 }
 
-static enum wg_tuning_kind kind_of(const struct wg_tuning_goal *goal, size_t channel)
-{
-    return channel == 0 ? goal->objective : goal->limits[channel - 1].kind;
-}
-
 /* Figures that may be zero or less are taken as they are, over the largest of them. */
 static double plain_scale(const struct wg_tuning_view *view, size_t channel)
 {
@@ -147,7 +131,7 @@ static double plain_scale(const struct wg_tuning_view *view, size_t channel)
         most = fabs(least);
     }
     for (size_t i = 0; i < view->trial_count; i++) {
-        const double figure = figure_of(&view->trials[i], channel);
+        const double figure = wg__trial_figure(&view->trials[i], channel);
         if (!isfinite(figure))
             continue;
         least = fmin(least, figure);
@@ -182,17 +166,17 @@ static void fill_channels(struct state *state, const struct wg_tuning_view *view
 {
     for (size_t c = 0; c < state->channel_count; c++) {
         struct wg_board_row *rows = state->rows + c * state->row_room;
-        channels[c] = (struct wg_board_channel){.kind = kind_of(view->goal, c), .rows = rows};
+        channels[c] = (struct wg_board_channel){.kind = wg__goal_kind(view->goal, c), .rows = rows};
         for (size_t i = 0; i < view->trial_count; i++) {
             const struct wg_trial *trial = &view->trials[i];
             const bool is_cut = trial->outcome == WG_TRIAL_CUT;
-            const double figure = figure_of(trial, c);
+            const double figure = wg__trial_figure(trial, c);
             if (!isfinite(figure) || (is_cut && !with_cuts))
                 continue;
             const double value = on_scale(state, c, figure);
             if (is_cut && !is_surprising(state, c, trial->configuration, value))
                 continue;
-            const double noise = error_of(trial, c, view->noise);
+            const double noise = wg__trial_error(trial, c, view->noise);
             const double absolute =
                 state->scale[c] > 0 ? noise * fabs(figure) / state->scale[c] : noise;
             rows[channels[c].count++] =
@@ -304,7 +288,7 @@ static enum wg_code believe(struct state *state, const struct wg_tuning_view *vi
         state->row_room = room;
     }
     for (size_t c = 0; c < state->channel_count; c++) {
-        state->origin[c] = figure_of(reference, c);
+        state->origin[c] = wg__trial_figure(reference, c);
         state->scale[c] = plain_scale(view, c);
         if (c > 0)
             state->bound[c] = on_scale(state, c, view->goal->limits[c - 1].bound);

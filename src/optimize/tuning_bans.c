@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "optimize/tuning_policy.h"
 
 enum wg_code wg__tuning_bans_init(struct wg_tuning_bans *bans, const struct wg_tuning_space *space,
                                   struct wg_error *err)
@@ -114,7 +115,7 @@ static bool is_far_over(const struct wg_tuning_goal *goal, const struct wg_trial
 {
     for (size_t i = 0; i < goal->limit_count; i++) {
         const struct wg_tuning_limit *limit = &goal->limits[i];
-        const double error = trial->figure_errors[i] > 0 ? trial->figure_errors[i] : noise;
+        const double error = wg__trial_error(trial, i + 1, noise);
 
         /* A figure that is unknown compares false. */
         if (limit->kind == WG_TUNING_TIME && !limit->is_minimum &&

@@ -102,8 +102,8 @@ static bool is_well_within(const struct wg_tuning_view *view, const struct wg_tr
 {
     for (size_t i = 0; i < view->goal->limit_count; i++) {
         const struct wg_tuning_limit *limit = &view->goal->limits[i];
-        const double told = trial->figure_errors[i];
-        const double room = 2 * (told > 0 ? told : view->noise) * fabs(trial->figures[i]);
+        const double room =
+            2 * wg__trial_error(trial, i + 1, view->noise) * fabs(trial->figures[i]);
         const double slack = limit->bound - trial->figures[i];
 
         if (!((limit->is_minimum ? -slack : slack) >= room))
@@ -126,9 +126,9 @@ static double mean_objective(const struct wg_tuning_view *view, size_t configura
             continue;
         if (within && !is_well_within(view, trial))
             return 0;
-        const double told = trial->objective_error > 0 ? trial->objective_error : view->noise;
+        const double error_here = wg__trial_error(trial, 0, view->noise);
         sum += trial->objective;
-        variance += told * told;
+        variance += error_here * error_here;
         count++;
     }
     *error = count > 0 ? sqrt(variance) / count : 0;

@@ -68,6 +68,24 @@ extern const struct wg_tuning_policy_ops wg__tuning_policy_polythrottle;
 extern const struct wg_tuning_policy_ops wg__tuning_policy_cbo;
 extern const struct wg_tuning_policy_ops wg__tuning_policy_wattgov;
 
+/* Quantity 0 is the objective, i + 1 the figure of limit i. */
+static inline double wg__trial_figure(const struct wg_trial *trial, size_t quantity)
+{
+    return quantity == 0 ? trial->objective : trial->figures[quantity - 1];
+}
+
+/* Its relative standard error: the trial's own, or the tuning's `noise`. */
+static inline double wg__trial_error(const struct wg_trial *trial, size_t quantity, double noise)
+{
+    const double own = quantity == 0 ? trial->objective_error : trial->figure_errors[quantity - 1];
+    return own > 0 ? own : noise;
+}
+
+static inline enum wg_tuning_kind wg__goal_kind(const struct wg_tuning_goal *goal, size_t quantity)
+{
+    return quantity == 0 ? goal->objective : goal->limits[quantity - 1].kind;
+}
+
 /* The words of the acquisition, shared by policies: logarithms, exact in the far tails.
  * log Phi(z); and log(u Phi(u) + phi(u)), the expected improvement of a standard normal. */
 double wg__log_normal_cdf(double z);

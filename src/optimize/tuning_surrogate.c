@@ -92,17 +92,12 @@ static void place(const struct wg_tuning_surrogate *surrogate, size_t configurat
         x[k] = surrogate->axis[k][wg__tuning_level(surrogate->space, configuration, k)];
 }
 
-static double figure_of(const struct wg_trial *trial, size_t q)
-{
-    return q == 0 ? trial->objective : trial->figures[q - 1];
-}
-
 /* The relative variance of a figure's noise beside the common one. */
 static double extra_of(const struct wg_tuning_view *view, const struct wg_trial *trial, size_t q,
                        bool use_errors)
 {
-    const double told = q == 0 ? trial->objective_error : trial->figure_errors[q - 1];
-    const double own = use_errors ? fmax(told * told - view->noise * view->noise, 0) : 0;
+    const double error = wg__trial_error(trial, q, view->noise);
+    const double own = use_errors ? fmax(error * error - view->noise * view->noise, 0) : 0;
 
     return trial->outcome == WG_TRIAL_CUT ? fmax(own, WG_TUNING_CUT_ERROR * WG_TUNING_CUT_ERROR)
                                           : own;
@@ -112,21 +107,16 @@ static double extra_of(const struct wg_tuning_view *view, const struct wg_trial 
 static bool tells(const struct wg_tuning_surrogate *surrogate, const struct wg_trial *trial,
                   size_t q)
 {
-    return !isnan(figure_of(trial, q)) &&
+    return !isnan(wg__trial_figure(trial, q)) &&
            !(trial->outcome == WG_TRIAL_CUT && surrogate->quantities[q].side < 0);
 }
 
 static bool all_positive(const struct wg_tuning_view *view, size_t q)
 {
     for (size_t i = 0; i < view->trial_count; i++)
-        if (figure_of(&view->trials[i], q) <= 0)
+        if (wg__trial_figure(&view->trials[i], q) <= 0)
             return false;
     return true;
-}
-
-static enum wg_tuning_kind kind_of(const struct wg_tuning_goal *goal, size_t q)
-{
-    return q == 0 ? goal->objective : goal->limits[q - 1].kind;
 }
 
 static double value_of(const struct wg_tuning_quantity *quantity, double figure)
@@ -171,7 +161,7 @@ static enum wg_code gather_one(struct wg_tuning_surrogate *surrogate,
 
         if ((how->counts != NULL && !how->counts[i]) || !tells(surrogate, trial, q))
             continue;
-        const double figure = figure_of(trial, q);
+        const double figure = wg__trial_figure(trial, q);
         const double unit = quantity->is_log ? 1 : figure;
         place(surrogate, trial->configuration, surrogate->x + count * knobs);
         surrogate->y[count] = value_of(quantity, figure);
@@ -179,7 +169,7 @@ static enum wg_code gather_one(struct wg_tuning_surrogate *surrogate,
     }
     standardise(surrogate, quantity, count,
                 how->by_deviation || !quantity->is_log ||
-                    kind_of(view->goal, q) == WG_TUNING_OTHER);
+                    wg__goal_kind(view->goal, q) == WG_TUNING_OTHER);
     return wg__gp_set(&quantity->gp, surrogate->x, surrogate->y, surrogate->extra, count, err);
 }
 
