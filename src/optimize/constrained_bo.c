@@ -322,8 +322,12 @@ static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
 
         if (code != WG_OK)
             return code;
-        if (choice.returned >= count)
-            wg__tuning_best_cut(&view, tuner->bans.is_banned, &choice);
+        if (choice.returned >= count) { /* all were cut: what was ruled out may be returned, too */
+            struct wg_tuning_view all = view;
+
+            all.is_banned = tuner->bans.is_banned;
+            wg__tuning_best_seen(&all, &choice);
+        }
     }
     assert(choice.next >= count || !view.is_banned[choice.next]);
     assert(choice.next >= count || choice.reason == WG_TUNER_REMEASURE ||

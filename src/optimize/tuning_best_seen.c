@@ -79,24 +79,6 @@ void wg__tuning_best_seen(const struct wg_tuning_view *view, struct wg_tuning_ch
         choice->runner_up = second->configuration;
 }
 
-void wg__tuning_best_cut(const struct wg_tuning_view *view, const bool *is_banned,
-                         struct wg_tuning_choice *choice)
-{
-    double least = (double)INFINITY;
-
-    choice->is_feasible = false;
-    for (size_t i = 0; i < view->trial_count; i++) {
-        const double excess = wg__tuning_excess(view->goal, &view->trials[i]);
-
-        if (is_banned[view->trials[i].configuration])
-            continue;
-        if (excess < least || choice->returned >= view->space->count) {
-            least = excess;
-            choice->returned = view->trials[i].configuration;
-        }
-    }
-}
-
 /* Whether each limit is kept by two standard errors. */
 static bool is_well_within(const struct wg_tuning_view *view, const struct wg_trial *trial)
 {

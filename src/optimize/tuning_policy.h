@@ -102,12 +102,9 @@ double wg__tuning_log_survival(const struct wg_tuning_view *view, size_t configu
 
 /* What the raw figures say, for policies that return the best one seen: `returned`, `is_feasible`
  * and `runner_up` of the choice. Feasible: all figures within their limits; the least objective of
- * these; if none, the one that exceeds its worst limit by the least share. */
+ * these; if none, the one that exceeds its worst limit by the least share, and a CUT one only where
+ * nothing was measured whole. */
 void wg__tuning_best_seen(const struct wg_tuning_view *view, struct wg_tuning_choice *choice);
-
-/* Where nothing was measured whole, the cut trial that its bound puts nearest to the limits. */
-void wg__tuning_best_cut(const struct wg_tuning_view *view, const bool *is_banned,
-                         struct wg_tuning_choice *choice);
 
 /* A change for nothing is no gain: the default is returned, if it was measured within its limits by
  * two standard errors, unless what would be is cheaper by more than the error of the difference. */
