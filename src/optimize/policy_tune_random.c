@@ -7,7 +7,6 @@
  *
  * Owns: nothing.    Threads: as the tuner.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "optimize/tuning_policy.h"
@@ -22,10 +21,7 @@ static enum wg_code decide(void *state, const struct wg_tuning_view *view,
     (void)err;
     for (size_t c = 0; c < count; c++)
         open += !view->is_tried[c] && !view->is_banned[c];
-    out->next = count;
     out->reason = WG_TUNER_START;
-    out->should_stop = false;
-    out->expected_saving = (double)NAN;
     wg__tuning_best_seen(view, out);
     if (open == 0)
         return WG_OK;

@@ -431,8 +431,7 @@ static void explain(const struct state *state, const struct wg_tuning_view *view
 {
     const size_t x = best->next;
     const double feasible = 100 * exp(log_feasible(state, view->goal, picture, x));
-    const double change =
-        state->scale[0] > 0 ? 0 : 100 * expm1((double)picture->mean[0][x] - picture->cost);
+    const double change = 100 * expm1((double)picture->mean[0][x] - picture->cost);
     if (picture->incumbent == SIZE_MAX) {
         out->reason = WG_TUNER_FEASIBLE;
         (void)snprintf(out->why, sizeof out->why,
@@ -450,7 +449,7 @@ static void explain(const struct state *state, const struct wg_tuning_view *view
                    100 * (double)picture->sd[0][x]);
 }
 
-/* Nothing was measured: the default, or what is nearest to it. */
+/* Nothing was measured whole, not even the default: what is nearest to it. */
 static size_t nearest_to_default(const struct state *state, const struct wg_tuning_view *view)
 {
     const size_t origin = view->space->default_configuration;
@@ -476,19 +475,10 @@ static size_t nearest_to_default(const struct state *state, const struct wg_tuni
 static void start(const struct state *state, const struct wg_tuning_view *view,
                   struct wg_tuning_choice *out)
 {
-    const size_t count = view->space->count;
-    *out = (struct wg_tuning_choice){.next = nearest_to_default(state, view),
-                                     .reason = WG_TUNER_START,
-                                     .expected_saving = (double)NAN,
-                                     .returned = count,
-                                     .runner_up = count};
-    if (out->next == view->space->default_configuration) {
-        out->reason = WG_TUNER_DEFAULT;
-        (void)snprintf(out->why, sizeof out->why, "the default comes first: all is relative to it");
-    } else {
-        (void)snprintf(out->why, sizeof out->why,
-                       "nothing could be measured yet: the nearest to the default is tried");
-    }
+    out->next = nearest_to_default(state, view);
+    out->reason = WG_TUNER_START;
+    (void)snprintf(out->why, sizeof out->why,
+                   "nothing could be measured yet: the nearest to the default is tried");
 }
 
 static size_t configuration_of(const struct wg_tuning_view *view, const struct picture *picture,

@@ -55,7 +55,8 @@ struct wg_tuning_policy_ops {
     /* `*out` may stay NULL. */
     enum wg_code (*create)(void **out, const struct wg_tuning_view *view, struct wg_error *err);
     void (*destroy)(void *state);
-    /* `rng` of the view is at the same place whenever the same trials are told. */
+    /* `rng` of the view is at the same place whenever the same trials are told. `*out` comes as the
+     * choice of nothing: no configurations, a saving of NAN. */
     enum wg_code (*decide)(void *state, const struct wg_tuning_view *view,
                            struct wg_tuning_choice *out, struct wg_error *err);
     /* NULL: no model. After decide, of the same view. */
