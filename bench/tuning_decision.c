@@ -26,6 +26,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "math/normal.h"
+#include "math/statistics.h"
 #include "optimize/tuner.h"
 
 enum { TRIALS = 40, DECISIONS = 20, DECISIONS_MAX = 1000, KNOBS = 4, LEVELS_MAX = 32 };
@@ -87,13 +88,6 @@ static struct wg_trial measure(const struct wg_tuning_space *space, size_t c, st
                              .figures = {time_s * exp(noise * wg__rng_normal(rng))}};
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Tells the answer to the tuner's question and asks for the next one. */
 static void step(struct wg_tuner *tuner, const struct wg_tuning_space *space, struct wg_rng *rng,
                  struct wg_tuner_question *question)
@@ -149,7 +143,7 @@ static struct figures measure_policy(enum wg_tuner_policy policy, const size_t *
         times_ms[i] = (double)(wg__clock_thread_ns() - from_ns) / 1e6;
         out.largest_wall_ms = fmax(out.largest_wall_ms, (double)(wg__clock_ns() - wall_ns) / 1e6);
     }
-    qsort(times_ms, decisions, sizeof *times_ms, by_size);
+    wg__sort(times_ms, decisions);
     out.median_ms = times_ms[decisions / 2];
     out.largest_ms = times_ms[decisions - 1];
     if (getrusage(RUSAGE_SELF, &usage) == 0)

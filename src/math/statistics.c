@@ -115,10 +115,20 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+void wg__sort(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+}
+
 double wg__quantile_inplace(double *values, size_t count, double share)
 {
+    wg__sort(values, count);
+    return wg__quantile_sorted(values, count, share);
+}
+
+double wg__quantile_sorted(const double *values, size_t count, double share)
+{
     assert(count >= 1 && share >= 0.0 && share <= 1.0);
-    qsort(values, count, sizeof *values, compare_doubles);
     const double position = share * (double)(count - 1);
     const size_t below = (size_t)position;
     if (below + 1 >= count || values[below] == values[below + 1])

@@ -29,6 +29,12 @@ double wg__geomean(const double *values, size_t count);
  * and Fan, numpy's default). Sorts `values` in place. */
 double wg__quantile_inplace(double *values, size_t count, double share);
 
+/* The same of values that rise already: for several quantiles of one sample. */
+double wg__quantile_sorted(const double *values, size_t count, double share);
+
+/* Puts values in rising order; none is NaN. */
+void wg__sort(double *values, size_t count);
+
 /* The 0.975 quantile of Student's t, to 3e-8; `degrees_of_freedom` >= 1. */
 double wg__student_quantile975(size_t degrees_of_freedom);
 

@@ -10,10 +10,10 @@
 #include "schedule/arrival_trace.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "math/statistics.h"
 #include "schedule/arrival_reader.h"
 
 enum { MINUTE = 60, YEAR = 366 * 86400 };
@@ -24,13 +24,6 @@ enum { MINUTE = 60, YEAR = 366 * 86400 };
 
 /* -- Making one ---------------------------------------------------------------------------- */
 
-static int compare_moments(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Takes over the values. */
 static enum wg_code make_moments(struct wg_arrival_trace *trace, struct wg_arrival_numbers *numbers,
                                  const char *name, struct wg_error *err)
@@ -38,7 +31,7 @@ static enum wg_code make_moments(struct wg_arrival_trace *trace, struct wg_arriv
     double *moments_s = numbers->values;
     const size_t count = numbers->count;
     if (numbers->fall_line != 0)
-        qsort(moments_s, count, sizeof *moments_s, compare_moments);
+        wg__sort(moments_s, count);
     const double first_s = moments_s[0];
     const double span_s = moments_s[count - 1] - first_s;
     if (!(span_s >= LENGTH_MIN_S && span_s <= LENGTH_MAX_S))
@@ -331,6 +324,6 @@ void wg__arrival_trace_spread(struct wg_arrival_trace *trace, double spread_s, s
     const double last_s = trace->moments_s[trace->count - 1];
     for (size_t i = 0; i < trace->count; i++)
         trace->moments_s[i] += spread_s * wg__rng_uniform(rng);
-    qsort(trace->moments_s, trace->count, sizeof *trace->moments_s, compare_moments);
+    wg__sort(trace->moments_s, trace->count);
     trace->length_s = last_s + spread_s;
 }

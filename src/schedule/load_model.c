@@ -25,11 +25,11 @@
 #include "schedule/load_model.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "math/normal.h"
+#include "math/statistics.h"
 
 enum { BATCH_MAX = 1 << 16, REPLICAS_MAX = 1 << 12, REQUESTS_MAX = 1 << 27, WARM_UP_SHARE = 10 };
 
@@ -293,23 +293,6 @@ static void serve_batch(struct station *station, struct tally *tally, size_t war
 
 /* -- The result ---------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *left, const void *right)
-{
-    const double a = *(const double *)left;
-    const double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-/* Of sorted values, as wg__quantile_inplace. */
-static double quantile(const double *sorted, size_t count, double share)
-{
-    const double position = share * (double)(count - 1);
-    const size_t below = (size_t)position;
-    if (below + 1 >= count)
-        return sorted[count - 1];
-    return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
-}
-
 /* Standard errors by batch means: the stretch in parts, each long against how long a queue
  * remembers. Puts each part in order. */
 static void find_errors(double *latencies_s, size_t count, struct wg_load_result *out)
@@ -328,10 +311,10 @@ static void find_errors(double *latencies_s, size_t count, struct wg_load_result
         double total_s = 0;
         for (size_t i = 0; i < length; i++)
             total_s += of[i];
-        qsort(of, length, sizeof *of, compare_doubles);
+        wg__sort(of, length);
         for (size_t f = 0; f < FIGURES; f++) {
-            const double value =
-                f + 1 < FIGURES ? quantile(of, length, shares[f]) : total_s / (double)length;
+            const double value = f + 1 < FIGURES ? wg__quantile_sorted(of, length, shares[f])
+                                                 : total_s / (double)length;
             sums[f] += value;
             squares[f] += value * value;
         }
@@ -344,44 +327,36 @@ static void find_errors(double *latencies_s, size_t count, struct wg_load_result
     }
 }
 
-static void conclude(const struct station *station, const struct tally *tally, double span_s,
+/* Whether full batches leave faster than requests come. */
+static bool is_stable(const struct station *station)
+{
+    const double full = station->server->max_batch;
+    const double offered_s =
+        wg__arrivals_rate(station->arrivals) * station->service_s[station->server->max_batch - 1];
+    return offered_s < full * station->server->replicas;
+}
+
+static void conclude(struct station *station, const struct tally *tally, double span_s,
                      struct wg_load_result *out)
 {
-    const struct wg_load_server *server = station->server;
     const size_t count = tally->measured;
     const double requests = (double)count;
-    const double replica_s = span_s * server->replicas;
+    const double replica_s = span_s * station->server->replicas;
     const double idle_s = fmax(0.0, replica_s - tally->busy_s);
-    const double full = server->max_batch;
-    struct wg_load_result errors = {0};
-    find_errors(station->latencies_s, count, &errors);
-    qsort(station->latencies_s, count, sizeof(double), compare_doubles);
-    *out = (struct wg_load_result){
-        .requests = count,
-        .is_stable =
-            wg__arrivals_rate(station->arrivals) *
-                    station
-                        ->service_s[server->max_batch - 1]<
-                            full * server->replicas, .mean_s = tally->latency_s / requests,
-                            .p50_s = quantile(station->latencies_s, count, 0.5),
-                            .p90_s = quantile(station->latencies_s, count, 0.9),
-                            .p95_s = quantile(station->latencies_s, count, 0.95),
-                            .p99_s = quantile(station->latencies_s, count, 0.99),
-                            .p999_s = quantile(station->latencies_s, count, 0.999),
-                            .energy_per_request_j =
-                                (tally->energy_j + idle_s * server->idle_power_w) / requests,
-                            .utilization = replica_s>
-                            tally->busy_s
-                ? tally->busy_s / replica_s
-                : 1.0,
-        .mean_error = errors.mean_error,
-        .p50_error = errors.p50_error,
-        .p90_error = errors.p90_error,
-        .p95_error = errors.p95_error,
-        .p99_error = errors.p99_error,
-        .p999_error = errors.p999_error,
-        .mean_batch = (double)tally->batched / (double)tally->batches,
-    };
+    double *latencies_s = station->latencies_s;
+    *out = (struct wg_load_result){.requests = count, .is_stable = is_stable(station)};
+    find_errors(latencies_s, count, out);
+    wg__sort(latencies_s, count);
+    out->mean_s = tally->latency_s / requests;
+    out->p50_s = wg__quantile_sorted(latencies_s, count, 0.5);
+    out->p90_s = wg__quantile_sorted(latencies_s, count, 0.9);
+    out->p95_s = wg__quantile_sorted(latencies_s, count, 0.95);
+    out->p99_s = wg__quantile_sorted(latencies_s, count, 0.99);
+    out->p999_s = wg__quantile_sorted(latencies_s, count, 0.999);
+    out->energy_per_request_j =
+        (tally->energy_j + idle_s * station->server->idle_power_w) / requests;
+    out->utilization = idle_s > 0 ? tally->busy_s / replica_s : 1;
+    out->mean_batch = (double)tally->batched / (double)tally->batches;
 }
 
 enum wg_code wg__load_simulate(const struct wg_load_server *server, struct wg_arrivals *arrivals,

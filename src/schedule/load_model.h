@@ -4,9 +4,10 @@
  * service time per batch, the powers busy and idle, and the arrivals.
  *
  * A server takes up to `max_batch` waiting requests together, waits at most `delay_s` for a batch
- * to fill while it is idle, and runs `replicas` batches side by side. Service time of b requests is
- * interpolated between measured batches (linear; beyond the last: the last two; one point: in
- * proportion 0.5 + 0.5 b/b1 is NOT assumed, that is an error unless max_batch is that point).
+ * to fill while it is idle, and runs `replicas` batches side by side. The service time of b
+ * requests lies on the line through the measured batches beside b, or through the last two beyond
+ * them, where it never falls. One measured batch says nothing of others: it must be max_batch, and
+ * smaller ones are taken to be padded to it.
  *
  *     J per request = (P_busy * busy time + P_idle * (replica time - busy time)) / requests
  *
