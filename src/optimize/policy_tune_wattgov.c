@@ -550,8 +550,10 @@ static bool forecast(void *opaque, const struct wg_tuning_view *view, size_t con
                                     .objective_sd = (double)picture.sd[0][x],
                                     .feasible = exp(log_feasible(state, view->goal, &picture, x))};
     for (size_t c = 1; c < state->channel_count; c++) {
-        out->figures[c - 1] = off_scale(state, c, (double)picture.mean[c][x]);
-        out->figure_sds[c - 1] = (double)picture.sd[c][x];
+        const double figure = off_scale(state, c, (double)picture.mean[c][x]);
+        const double sd = (double)picture.sd[c][x];
+        out->figures[c - 1] = figure;
+        out->figure_sds[c - 1] = state->scale[c] > 0 ? sd * state->scale[c] / fabs(figure) : sd;
     }
     return true;
 }

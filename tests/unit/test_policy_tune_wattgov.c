@@ -255,6 +255,36 @@ static void a_limit_without_physics_is_learned(void **state)
     wg__tuning_space_free(space);
 }
 
+/* Errors are relative to the figure, not to the largest one: 0.2 +- 0.2 is not surely below 0.5,
+ * however small both are beside -100. */
+static void a_figure_that_falls_below_0_is_as_uncertain_as_it_was_told(void **state)
+{
+    (void)state;
+    struct wg_tuning_space *space = box_of(false);
+    struct wg_tuner_config config = config_of(space, 0.1);
+    config.goal.limit_count = 2;
+    config.goal.limits[1] =
+        (struct wg_tuning_limit){.name = "drift", .kind = WG_TUNING_OTHER, .bound = 0.5};
+    struct wg_tuner *tuner = tuner_of(&config);
+    struct wg_trial preset = trial_of(space, space->default_configuration);
+    struct wg_trial other = trial_of(space, 0);
+    struct wg_tuner_result result;
+
+    preset.figures[1] = 0.2;
+    preset.figure_errors[1] = 1;
+    other.figures[1] = -100;
+    other.objective = 2 * preset.objective;
+    assert_int_equal(wg__tuner_tell(tuner, &preset, NULL), WG_OK);
+    assert_int_equal(wg__tuner_tell(tuner, &other, NULL), WG_OK);
+    assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+    assert_int_equal(result.configuration, space->default_configuration);
+    assert_true(result.is_feasible && !result.is_certain);
+    check_close(result.forecast.figures[1], 0.2, 0.1);
+    check_close(result.forecast.figure_sds[1], 1, 0.2);
+    wg__tuner_free(tuner);
+    wg__tuning_space_free(space);
+}
+
 static void every_failed_allocation_is_an_error_and_leaks_nothing(void **state)
 {
     (void)state;
@@ -291,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_default_that_crashes_is_replaced_as_the_reference),
         cmocka_unit_test(a_cut_trial_never_lowers_what_is_believed),
         cmocka_unit_test(a_limit_without_physics_is_learned),
+        cmocka_unit_test(a_figure_that_falls_below_0_is_as_uncertain_as_it_was_told),
         cmocka_unit_test(every_failed_allocation_is_an_error_and_leaks_nothing),
     };
     return run_tests(tests);
