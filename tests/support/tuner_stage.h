@@ -11,6 +11,7 @@
 
 #include "support/check.h"
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "math/normal.h"
 #include "optimize/tuner.h"
@@ -126,6 +127,36 @@ static inline double tuning_optimum(const struct wg_tuning_space *space, double 
         *where_out = c;
     }
     return least;
+}
+
+/* Lets each allocation of a short search fail, and all behind it: the tell that needed it says so,
+ * and the tuner goes on once there is memory again. */
+static inline void tuning_check_allocations(enum wg_tuner_policy policy)
+{
+    struct wg_tuning_space *space = tuning_space(2);
+    const struct wg_tuner_config config = tuning_config(space, policy, 0.12);
+    enum wg_code code = WG_ENOMEM;
+    size_t failures = 0;
+
+    for (size_t nth = 1; code != WG_OK; nth++) {
+        struct wg_tuner *tuner = NULL;
+
+        wg__alloc_fail_from(nth);
+        code = wg__tuner_new(&tuner, &config, NULL);
+        for (size_t c = 0; code == WG_OK && c < 12; c++) {
+            const struct wg_trial trial = tuning_trial(space, c, 0, NULL);
+
+            code = wg__tuner_tell(tuner, &trial, NULL);
+        }
+        wg__alloc_fail_from(0);
+        if (tuner != NULL)
+            assert_int_equal(tuning_ask(tuner).kind, WG_TUNER_MEASURE);
+        wg__tuner_free(tuner);
+        assert_true(code == WG_OK || code == WG_ENOMEM);
+        failures += code != WG_OK;
+    }
+    assert_in_range(failures, 25, 120);
+    wg__tuning_space_free(space);
 }
 
 #endif

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-
 static void the_default_comes_first_and_of_one_knob_its_middle_second(void **state)
 {
     struct wg_tuning_space *space = tuning_space(1);
@@ -251,32 +249,8 @@ static void goes_on_when_the_default_crashes(void **state)
 
 static void every_failing_allocation_is_reported_and_the_next_call_goes_on(void **state)
 {
-    struct wg_tuning_space *space = tuning_space(2);
-    const struct wg_tuner_config config = tuning_config(space, WG_TUNER_CBO, 0.12);
-    size_t failures = 0;
-
     (void)state;
-    for (size_t nth = 1;; nth++) {
-        struct wg_tuner *tuner = NULL;
-
-        wg__alloc_fail_from(nth);
-        enum wg_code code = wg__tuner_new(&tuner, &config, NULL);
-        for (size_t c = 0; code == WG_OK && c < 12; c++) {
-            const struct wg_trial trial = tuning_trial(space, c, 0, NULL);
-
-            code = wg__tuner_tell(tuner, &trial, NULL);
-        }
-        wg__alloc_fail_from(0);
-        if (tuner != NULL)
-            assert_int_equal(tuning_ask(tuner).kind, WG_TUNER_MEASURE);
-        wg__tuner_free(tuner);
-        if (code == WG_OK)
-            break;
-        assert_int_equal(code, WG_ENOMEM);
-        failures++;
-    }
-    assert_in_range(failures, 25, 120);
-    wg__tuning_space_free(space);
+    tuning_check_allocations(WG_TUNER_CBO);
 }
 
 int main(void)

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "math/kernel.h"
 
 enum { SEEN_MAX = 16 };
@@ -256,33 +255,8 @@ static void tunes_the_cpu_clock_apart_and_first(void **state)
 
 static void every_failing_allocation_is_reported_and_the_next_call_goes_on(void **state)
 {
-    struct wg_tuning_space *space = tuning_space(2);
-    const struct wg_tuner_config config = tuning_config(space, WG_TUNER_POLYTHROTTLE, 0.12);
-    size_t failures = 0;
-
     (void)state;
-    for (size_t nth = 1;; nth++) {
-        struct wg_tuner *tuner = NULL;
-        enum wg_code code = WG_OK;
-
-        wg__alloc_fail_from(nth);
-        code = wg__tuner_new(&tuner, &config, NULL);
-        for (size_t c = 0; code == WG_OK && c < 12; c++) {
-            const struct wg_trial trial = tuning_trial(space, c, 0, NULL);
-
-            code = wg__tuner_tell(tuner, &trial, NULL);
-        }
-        wg__alloc_fail_from(0);
-        if (tuner != NULL)
-            assert_int_equal(tuning_ask(tuner).kind, WG_TUNER_MEASURE);
-        wg__tuner_free(tuner);
-        if (code == WG_OK)
-            break;
-        assert_int_equal(code, WG_ENOMEM);
-        failures++;
-    }
-    assert_in_range(failures, 25, 120);
-    wg__tuning_space_free(space);
+    tuning_check_allocations(WG_TUNER_POLYTHROTTLE);
 }
 
 int main(void)
