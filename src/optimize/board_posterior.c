@@ -346,7 +346,7 @@ static bool can_fit(const struct wg_board_posterior *posterior,
            !axes->is_training;
 }
 
-/* Step 4: how large the residual is, channel by channel around the last answer. With many knobs the
+/* How large the residual is, channel by channel around the last answer. With many knobs the
  * fit would need more trials than a search has, and stops it too soon. */
 static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *work,
                     const struct wg_board_channel *channels, size_t count)
@@ -385,7 +385,7 @@ static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *
     memcpy(posterior->rho, chosen, sizeof chosen);
 }
 
-/* Step 5: S, and the step that the boards take. */
+/* Step 4: S, and the step that the boards take. */
 static enum wg_code kalman(struct wg_board_work *work, const struct wg_board_channel *channels,
                            size_t count, const double *rho, struct wg_error *err)
 {

@@ -14,8 +14,8 @@
  * Figures are channels: any number, each with its own rows, noise and residual; those of time share
  * the time of the boards, those of energy its energy, others have no board at all.
  *
- * Rejected: Laplace linearisation of one board, and one ensemble without weights (both needed more
- * trials; docs/results/tuning-tried.md).
+ * Rejected: Laplace linearisation of one board, and one ensemble without weights: both needed more
+ * trials.
  *
  * Owns: its blocks.    Threads: one at a time.
  */

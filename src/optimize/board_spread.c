@@ -24,7 +24,7 @@
 
 static const double variance_floor = 1e-8;
 
-/* A channel's matrices for steps 6 and 7, in single precision. */
+/* A channel's matrices, in single precision. */
 struct spread {
     size_t n;
     float *q;    /* [n][n]: the quadratic form in k */

@@ -58,8 +58,8 @@ static inline bool wg__board_has(enum wg_tuning_kind kind)
 
 enum wg_code wg__board_no_memory(const struct wg_board_work *work, struct wg_error *err);
 
-/* Mean and deviation of all channels at all candidates, once boards, factors and the step are known
- * (steps 6 and 7 of docs/internals/tuning.md). WG_ENOMEM. */
+/* Step 5 of board_posterior.h: mean and deviation of all channels at all candidates, once boards,
+ * factors and the step of the boards are known. WG_ENOMEM. */
 enum wg_code wg__board_spread(struct wg_board_posterior *posterior, struct wg_board_work *work,
                               const struct wg_board_channel *channels, size_t count,
                               struct wg_error *err);

@@ -15,7 +15,7 @@
  * returned one is validated, and the reason of the end is in the result. What to measure next is
  * the policy's (tuning_policy.h; one file each).
  *
- * Rules of failures (research: PolyThrottle section 5.3 in docs/internals/tuning.md):
+ * Rules of failures (why: docs/internals/tuning.md):
  *   OUT_OF_MEMORY  bans the same configuration with a larger batch or more replicas, too
  *   CRASHED, HUNG  ban the configuration; a second one in the same group (all categories and other
  *                  expensive knobs equal), when the group failed more often than it worked, bans
@@ -92,8 +92,7 @@ struct wg_tuner_config {
     bool default_first; /* measure the default first, whatever the policy, and return it unless
                            something is cheaper beyond the error of that: for live tuning */
     bool never_stops;   /* to the budget, or until all is tried: for studies of the first hit */
-    double
-        trial_s; /* what a trial takes; against it knobs' switch_s are weighed. 0: they are not */
+    double trial_s;     /* what a trial takes: knobs' switch_s are weighed against it; 0: not */
 
     /* Of `polythrottle` only. */
     double xi; /* NAN: 0.1, the paper's: the saving asked for, in default_objective */
@@ -127,16 +126,16 @@ struct wg_trial {
     double slack_level;
 };
 
-enum wg_tuner_reason {                     /* why this configuration */
-                       WG_TUNER_DEFAULT,   /* the default comes first */
-                       WG_TUNER_START,     /* a blind start */
-                       WG_TUNER_SAVING,    /* the largest expected saving within the limits */
-                       WG_TUNER_FEASIBLE,  /* nothing is known to meet the limits: the most probable
-                                              one */
-                       WG_TUNER_REMEASURE, /* perhaps cheaper and within the limits: once more */
-                       WG_TUNER_VALIDATE,  /* what would be returned, once more */
-                       WG_TUNER_AGAIN,     /* the last sample was thrown away */
-                       WG_TUNER_REASON_COUNT
+/* Why this configuration. */
+enum wg_tuner_reason {
+    WG_TUNER_DEFAULT,   /* the default comes first */
+    WG_TUNER_START,     /* a blind start */
+    WG_TUNER_SAVING,    /* the largest expected saving within the limits */
+    WG_TUNER_FEASIBLE,  /* nothing is known to meet the limits: the most probable one */
+    WG_TUNER_REMEASURE, /* perhaps cheaper and within the limits: once more */
+    WG_TUNER_VALIDATE,  /* what would be returned, once more */
+    WG_TUNER_AGAIN,     /* the last sample was thrown away */
+    WG_TUNER_REASON_COUNT
 };
 
 enum wg_tuner_end {

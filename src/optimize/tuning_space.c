@@ -3,8 +3,8 @@
  * The space of a tuning: checking knobs, copying them, listing and finding configurations.
  *
  * A space is made in one go and never changes, so all its memory is one arena. Finding a
- * configuration is a binary search through `order`, the configurations sorted by their levels; a
- * box is sorted as it is made, and a list needs the order anyway to see that it repeats nothing.
+ * configuration is a binary search through `order`, the configurations sorted by their levels,
+ * which a list needs anyway to see that it repeats nothing.
  *
  * Owns: see the header.    Threads: pure.
  */

@@ -73,9 +73,8 @@ struct wg_tuning_space {
 };
 
 /* The box of all levels less what `allows` (NULL: nothing) rejects. The order is that of the knobs:
- * the last one varies fastest. WG_EINVAL: a bad knob, or the default is forbidden; the text names
- * it. Too many
- * configurations are WG_EINVAL too. WG_ENOMEM. */
+ * the last one varies fastest. WG_EINVAL: a bad knob, or the default is forbidden, or there are
+ * too many configurations; the text says which. WG_ENOMEM. */
 enum wg_code wg__tuning_space_box(struct wg_tuning_space **out, const struct wg_tuning_knob *knobs,
                                   size_t knob_count, wg_tuning_allows *allows, void *context,
                                   struct wg_error *err);

@@ -6,10 +6,11 @@
  * Each quantity (0: the objective, i + 1: limit i) has its own process over the knobs' axes, on a
  * scale of its own:
  *
- *     value = side * log(figure)      with logarithms, where all figures and the bound are positive
- *     value = side * figure           else;    side is -1 of a minimum, so that less is always
- * better y     = (value - offset) / scale
+ *     value = side * log(figure)      with logarithms, where all figures are positive
+ *     value = side * figure           else
+ *     y     = (value - offset) / scale
  *
+ * `side` is -1 of a minimum and 1 else: less is always better.
  * What an observation's own error exceeds the tuning's common one by is noise of its own, where
  * `use_errors` asks for it. A CUT trial's figure is a bound: it is taken at the bound with a noise
  * of WG_TUNING_CUT_ERROR, for the truth lies beyond.

@@ -7,9 +7,10 @@
  * the failure asks for the neighbour next, and so on until the budget is gone. So successes and
  * failures near a configuration are counted, nearer ones more:
  *
- *     log p = -F * F / (F + W)       F = sum of w over failures, W = prior + sum of w over
- * successes w = (1 - d^2 / reach^2)^2      within reach, else 0; d over the knobs' levels, each in
- * 0..1
+ *     log p = -F * F / (F + W)
+ *     F     = sum of w over failures         W = prior + sum of w over successes
+ *     w     = (1 - d^2 / reach^2)^2          within reach, else 0; d over the knobs' levels, each
+ *                                            in 0..1
  *
  * Each failure weighs by the share that failures have there: among successes it was an accident,
  * alone it is a wall. (The mean of a beta distribution, W / (F + W), falls too slowly: what lies
