@@ -215,22 +215,21 @@ static void weigh_tried(const struct cbo *cbo, const struct wg_tuning_view *view
     }
 }
 
+static bool was_tried(const void *context, const struct wg_tuning_view *view, size_t configuration)
+{
+    (void)context;
+    return view->is_tried[configuration] && !view->is_banned[configuration];
+}
+
 static struct tried look_back(struct cbo *cbo, const struct wg_tuning_view *view)
 {
     const size_t count = view->space->count;
     struct tried tried = {.incumbent = count, .second = count, .likeliest = count};
     struct wg_tuning_block block = {.count = 0};
 
-    for (size_t c = 0; c <= count; c++) {
-        if (c < count && view->is_tried[c] && !view->is_banned[c])
-            block.configurations[block.count++] = c;
-        if (block.count < WG_GP_BLOCK && c < count)
-            continue;
-        wg__tuning_surrogate_predict(&cbo->surrogate, &block);
+    while (wg__tuning_surrogate_walk(&cbo->surrogate, view, was_tried, NULL, &block))
         for (size_t i = 0; i < block.count; i++)
             weigh_tried(cbo, view, &block, i, &tried);
-        block.count = 0;
-    }
     return tried;
 }
 
@@ -264,22 +263,20 @@ static void weigh_open(const struct cbo *cbo, const struct wg_tuning_view *view,
     look->next_score = score;
 }
 
+static bool is_open(const void *context, const struct wg_tuning_view *view, size_t configuration)
+{
+    (void)context;
+    return !view->is_tried[configuration] && !view->is_banned[configuration];
+}
+
 static struct look look_ahead(struct cbo *cbo, const struct wg_tuning_view *view, double incumbent)
 {
-    const size_t count = view->space->count;
-    struct look look = {.next = count};
+    struct look look = {.next = view->space->count};
     struct wg_tuning_block block = {.count = 0};
 
-    for (size_t c = 0; c <= count; c++) {
-        if (c < count && !view->is_tried[c] && !view->is_banned[c])
-            block.configurations[block.count++] = c;
-        if (block.count < WG_GP_BLOCK && c < count)
-            continue;
-        wg__tuning_surrogate_predict(&cbo->surrogate, &block);
+    while (wg__tuning_surrogate_walk(&cbo->surrogate, view, is_open, NULL, &block))
         for (size_t i = 0; i < block.count; i++)
             weigh_open(cbo, view, &block, i, incumbent, &look);
-        block.count = 0;
-    }
     return look;
 }
 

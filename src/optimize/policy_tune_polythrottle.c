@@ -100,9 +100,10 @@ static bool is_in_scope(const struct polythrottle *poly, const struct wg_tuning_
     return wg__tuning_level(space, configuration, poly->cpu_knob) == poly->cpu_level;
 }
 
-static bool is_open(const struct polythrottle *poly, const struct wg_tuning_view *view,
-                    size_t configuration)
+static bool is_open(const void *state, const struct wg_tuning_view *view, size_t configuration)
 {
+    const struct polythrottle *poly = state;
+
     return !view->is_tried[configuration] && !view->is_banned[configuration] &&
            is_in_scope(poly, view->space, configuration);
 }
@@ -210,14 +211,11 @@ static void keep(struct look *look, size_t configuration, double score, struct w
     look->best_score = score;
 }
 
-static void score_block(struct polythrottle *poly, const struct wg_tuning_view *view,
-                        struct wg_tuning_block *block, double incumbent, struct look *look)
+static void score_block(const struct polythrottle *poly, const struct wg_tuning_view *view,
+                        const struct wg_tuning_block *block, double incumbent, struct look *look)
 {
     const double xi = xi_of(poly, view);
 
-    if (block->count == 0)
-        return;
-    wg__tuning_surrogate_predict(&poly->surrogate, block);
     for (size_t i = 0; i < block->count; i++) {
         const double feasible = exp(wg__tuning_log_feasible(&poly->surrogate, block, i));
         const double sd = block->sd[0][i], room = incumbent - block->mean[0][i];
@@ -231,7 +229,6 @@ static void score_block(struct polythrottle *poly, const struct wg_tuning_view *
         look->open++;
         keep(look, block->configurations[i], score, view->rng);
     }
-    block->count = 0;
 }
 
 /* Looks at all open configurations with the fitted processes. */
@@ -240,14 +237,8 @@ static void look_around(struct polythrottle *poly, const struct wg_tuning_view *
 {
     struct wg_tuning_block block = {.count = 0};
 
-    for (size_t c = 0; c < view->space->count; c++) {
-        if (!is_open(poly, view, c))
-            continue;
-        block.configurations[block.count++] = c;
-        if (block.count == WG_GP_BLOCK)
-            score_block(poly, view, &block, incumbent, look);
-    }
-    score_block(poly, view, &block, incumbent, look);
+    while (wg__tuning_surrogate_walk(&poly->surrogate, view, is_open, poly, &block))
+        score_block(poly, view, &block, incumbent, look);
 }
 
 /* One of the open ones, blindly. */

@@ -6,7 +6,6 @@
  */
 #include "optimize/tuning_surrogate.h"
 
-#include <assert.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -189,13 +188,11 @@ enum wg_code wg__tuning_surrogate_gather(struct wg_tuning_surrogate *surrogate,
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
-void wg__tuning_surrogate_predict(struct wg_tuning_surrogate *surrogate,
-                                  struct wg_tuning_block *block)
+static void predict(struct wg_tuning_surrogate *surrogate, struct wg_tuning_block *block)
 {
     const size_t knobs = surrogate->space->knob_count;
     double x[WG_GP_BLOCK * WG_TUNING_KNOBS_MAX];
 
-    assert(block->count <= WG_GP_BLOCK);
     for (size_t i = 0; i < block->count; i++)
         place(surrogate, block->configurations[i], x + i * knobs);
     for (size_t q = 0; q < surrogate->quantity_count; q++) {
@@ -210,6 +207,19 @@ void wg__tuning_surrogate_predict(struct wg_tuning_surrogate *surrogate,
             block->sd[q][i] *= quantity->scale;
         }
     }
+}
+
+bool wg__tuning_surrogate_walk(struct wg_tuning_surrogate *surrogate,
+                               const struct wg_tuning_view *view, wg_tuning_wants *wants,
+                               const void *context, struct wg_tuning_block *block)
+{
+    block->count = 0;
+    for (; block->next < view->space->count && block->count < WG_GP_BLOCK; block->next++)
+        if (wants(context, view, block->next))
+            block->configurations[block->count++] = block->next;
+    if (block->count > 0)
+        predict(surrogate, block);
+    return block->count > 0;
 }
 
 double wg__tuning_log_feasible(const struct wg_tuning_surrogate *surrogate,
@@ -233,7 +243,7 @@ bool wg__tuning_surrogate_forecast(struct wg_tuning_surrogate *surrogate, size_t
     for (size_t q = 0; q < surrogate->quantity_count; q++)
         if (surrogate->quantities[q].gp.count > 0 && !surrogate->quantities[q].gp.is_fitted)
             return false;
-    wg__tuning_surrogate_predict(surrogate, &block);
+    predict(surrogate, &block);
     for (size_t q = 0; q < surrogate->quantity_count; q++) {
         const struct wg_tuning_quantity *quantity = &surrogate->quantities[q];
         const double value = quantity->side * block.mean[q][0];

@@ -66,15 +66,22 @@ enum wg_code wg__tuning_surrogate_gather(struct wg_tuning_surrogate *surrogate,
                                          struct wg_error *err);
 
 /* Values (not y) of all quantities at up to WG_GP_BLOCK configurations. A quantity without
- * observations is NAN. All processes must be fitted. */
+ * observations is NAN. */
 struct wg_tuning_block {
+    size_t next; /* where the walk goes on */
     size_t count;
     size_t configurations[WG_GP_BLOCK];
     double mean[WG_TUNING_QUANTITIES_MAX][WG_GP_BLOCK];
     double sd[WG_TUNING_QUANTITIES_MAX][WG_GP_BLOCK];
 };
-void wg__tuning_surrogate_predict(struct wg_tuning_surrogate *surrogate,
-                                  struct wg_tuning_block *block);
+
+/* A walk over the configurations that are wanted, from a block of zeros on; false: there are no
+ * more. All processes must be fitted. */
+typedef bool wg_tuning_wants(const void *context, const struct wg_tuning_view *view,
+                             size_t configuration);
+bool wg__tuning_surrogate_walk(struct wg_tuning_surrogate *surrogate,
+                               const struct wg_tuning_view *view, wg_tuning_wants *wants,
+                               const void *context, struct wg_tuning_block *block);
 
 /* The logarithm of the probability that configuration `at` of the block meets all limits; a limit
  * of which nothing is known is met by half. */
