@@ -65,6 +65,11 @@ static void tell_told(const struct wg_tune_trial *trial, size_t number, void *co
                       trial->windows == 1 ? "" : "s", trial->time_s);
     }
     (void)fprintf(stderr, "\n");
+    if (strcmp(setup->args->server.statistics, "triton") == 0 &&
+        wg__tune_server_lacks_batches(&setup->knobs, told->configuration, trial->figures,
+                                      trial->figure_count))
+        (void)fprintf(stderr, "wattgov tune:   no batch above 1 was seen, so what is told is that "
+                              "of batch 1: more --concurrency makes batches\n");
 }
 
 /* -- The end ---------------------------------------------------------------------------------- */

@@ -154,3 +154,16 @@ void wg__tune_server_defaults(struct wg_tune_knobs *knobs, struct wg_workload *w
     wg__buffer_fini(&own);
     wg__buffer_fini(&other);
 }
+
+bool wg__tune_server_lacks_batches(const struct wg_tune_knobs *knobs, size_t configuration,
+                                   const struct wg_workload_figure *figures, size_t count)
+{
+    double allowed = 1, mean = NAN;
+    for (size_t k = 0; k < knobs->count; k++)
+        if (knobs->knobs[k].role == WG_TUNING_BATCH)
+            allowed = fmax(allowed, wg__tuning_value(knobs->space, configuration, k));
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(figures[i].name, "batch_mean") == 0)
+            mean = figures[i].value;
+    return allowed > 1 && mean <= 1;
+}

@@ -178,4 +178,9 @@ enum wg_code wg__tune_server_opts(struct wg_tune_server_opts *out,
 void wg__tune_server_defaults(struct wg_tune_knobs *knobs, struct wg_workload *workload,
                               bool is_quiet);
 
+/* Whether a batch above 1 was allowed to the server and none was made: then its counts tell nothing
+ * about that batch. */
+bool wg__tune_server_lacks_batches(const struct wg_tune_knobs *knobs, size_t configuration,
+                                   const struct wg_workload_figure *figures, size_t count);
+
 #endif

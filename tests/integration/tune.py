@@ -302,6 +302,9 @@ class Serving(Served):
                             "triton", "--max-trials", "2")
         means = {trial["settings"]["batch"]: trial["figures"]["batch_mean"] for trial in found["trials"]}
         self.assertGreater(means[4], 1.5)
+        done = self.tune("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=4:batch", "--statistics", "triton",
+                         "--concurrency", "1")
+        self.assertIn("no batch above 1 was seen", done.stderr)
 
     def test_a_server_that_is_not_there_is_told(self):
         done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy",
