@@ -88,24 +88,28 @@ struct drive {
     struct wg_workload_server *server;
     const struct wg_workload_plan *plan;
     struct wg_kserve_statistics before, after;
-    bool has_before, has_after;
+    bool has_after;
+    enum wg_code code; /* of the counts: OK where the server has none */
+    struct wg_error error;
 };
 
-/* The latencies stand without the counts. */
-static bool count(struct wg_workload_server *server, struct wg_kserve_statistics *out)
+static bool count(struct drive *drive, struct wg_kserve_statistics *out)
 {
-    struct wg_error ignored;
-    return server->has_statistics && wg__triton_statistics(server->control, out, &ignored) == WG_OK;
+    struct wg_workload_server *server = drive->server;
+    if (!server->has_statistics || drive->code != WG_OK)
+        return false;
+    drive->code = wg__triton_statistics(server->control, out, &drive->error);
+    return drive->code == WG_OK;
 }
 
 static void mark_drive(bool begins, void *context)
 {
     struct drive *drive = context;
     if (begins)
-        drive->has_before = count(drive->server, &drive->before);
+        (void)count(drive, &drive->before);
     mark(drive->plan, begins);
     if (!begins)
-        drive->has_after = drive->has_before && count(drive->server, &drive->after);
+        drive->has_after = count(drive, &drive->after);
 }
 
 static bool should_stop_drive(void *context)
@@ -126,13 +130,14 @@ static void restart(struct wg_workload_server *server, const struct wg_workload_
                                is_steady ? 0 : (double)plan->number * plan->min_s);
 }
 
-/* Our own load, and the counts of what it did. */
+/* Our own load, and the counts of what it did. A server that told them and no longer does is gone
+ * or another one: its latencies are of neither. */
 static enum wg_code drive_load(struct wg_workload_server *server,
                                const struct wg_workload_plan *plan, struct wg_workload_sample *out,
                                struct wg_error *err)
 {
     struct wg_load_result *result = &server->result;
-    struct drive drive = {.server = server, .plan = plan};
+    struct drive drive = {.server = server, .plan = plan, .code = WG_OK};
     struct wg_workload_plan marked = *plan;
     marked.mark = mark_drive;
     marked.should_stop = should_stop_drive;
@@ -146,6 +151,8 @@ static enum wg_code drive_load(struct wg_workload_server *server,
     out->time_s = result->time_s;
     out->requests = (double)result->answered;
     (void)snprintf(out->why, sizeof out->why, "%s", result->why);
+    if (drive.code != WG_OK && result->outcome == WG_WORKLOAD_OK)
+        return wg__fail(err, drive.code, "%s", drive.error.text);
     struct wg_kserve_statistics counts;
     if (drive.has_after) {
         wg__kserve_statistics_since(&counts, &drive.before, &drive.after);

@@ -125,10 +125,13 @@ static enum wg_code learn_model(struct wg_workload_server *server, struct wg_err
         code = WG_OK;
     }
     if (code == WG_OK) {
+        const bool told = server->has_statistics;
         code = wg__triton_statistics(server->control, &server->seen, &own);
-        server->has_statistics = code == WG_OK;
-        /* 403 under some wrappers, 404 elsewhere: then it is measured without. */
-        if (code == WG_EUNSUPPORTED || code == WG_ENOENT || code == WG_ESTATE || code == WG_EDATA)
+        server->has_statistics = told || code == WG_OK;
+        /* 403 under some wrappers, 404 elsewhere: then it is measured without. One that told them
+         * before has not yet come back. */
+        if (!told &&
+            (code == WG_EUNSUPPORTED || code == WG_ENOENT || code == WG_ESTATE || code == WG_EDATA))
             code = WG_OK;
     }
     if (code != WG_OK && err != NULL)

@@ -30,6 +30,7 @@ class Model:
             "dynamic_batching": {"max_queue_delay_microseconds": 0, "preferred_batch_size": []},
             "parameters": {"threads": {"string_value": "1"}}}
         self.mode, self.share = "", 1.0
+        self.asked = 0
         self.log = []
         self.waiting = []
         self.generation = 0
@@ -197,8 +198,12 @@ class Http:
             return self.reply(writer, 404, {"error": "Request for unknown model: not found"})
         if not model.is_loaded:
             return self.reply(writer, 400, {"error": "Request for unknown model: 'm' is not found"})
-        if path.endswith("/stats") and self.model.options.no_statistics:
-            return self.reply(writer, 404, {"error": "no such path"})
+        if path.endswith("/stats"):
+            model.asked += 1
+            if model.options.no_statistics:
+                return self.reply(writer, 404, {"error": "no such path"})
+            if model.asked == model.options.lost_statistics:
+                return self.reply(writer, 400, {"error": "Request for unknown model: 'm' has no available versions"})
         found = {"/v2/models/m": METADATA, "/v2/models/m/ready": b"", "/v2/models/m/config": model.config,
                  "/v2/models/m/stats": model.statistics()}.get(path)
         return self.reply(writer, 404 if found is None else 200, found or b"")
@@ -414,6 +419,7 @@ async def main():
     parser.add_argument("--memory-rows", type=int, default=64)
     parser.add_argument("--unloaded", action="store_true")
     parser.add_argument("--no-statistics", action="store_true")
+    parser.add_argument("--lost-statistics", type=int, default=0, help="the request for them that is refused, from 1 on")
     options = parser.parse_args()
     model = Model(options)
     grpc_port = None

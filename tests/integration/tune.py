@@ -234,6 +234,21 @@ class Serving(Served):
         figures = self.result(*words)["trials"][0]["figures"]
         self.assertAlmostEqual(figures["busy_s"], figures["time_s"], delta=0.01)
 
+    def test_counts_that_get_lost_are_a_crash_of_the_server(self):
+        # Whenever it happens: what is told needs them, and they were there before. (A default that crashed is tried again.)
+        told = 0
+        for lost in range(2, 9):
+            with self.subTest(lost=lost):
+                done = self.tune("--json", "--server", self.serve("--lost-statistics", str(lost)), *self.MODEL, *self.BRIEFLY,
+                                 "--knob", "batch=1,2:batch", "--max-trials", "3", "--objective", "energy:service_s / batch_mean")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                trials = json.loads(done.stdout)["trials"]
+                self.assertIn("measured", [trial["outcome"] for trial in trials])
+                for trial in trials:
+                    self.assertEqual("service_s" in trial["figures"], trial["outcome"] == "measured", trial)
+                told += "crashed" in done.stderr and "has no available versions" in done.stderr
+        self.assertGreaterEqual(told, 3)
+
     def test_the_model_has_its_own_configuration_at_the_end(self):
         before = self.configuration()
         words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2")

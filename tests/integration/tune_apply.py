@@ -130,7 +130,7 @@ class ApplyingToAServer(Served):
         with open(self.path("seen"), encoding="utf-8") as file:
             return json.load(file)
 
-    def show(self, then="exit 5"):
+    def asking(self, then="exit 5"):
         ask = f"import urllib.request; print(urllib.request.urlopen('{self.url}/v2/models/m/config').read().decode())"
         return self.script(f'/usr/bin/python3 -c "{ask}" > {self.path("seen")}; {then}')
 
@@ -139,7 +139,7 @@ class ApplyingToAServer(Served):
         made = self.path("made.yaml")
         found = self.result("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=2,3:batch", "--knob",
                             "delay=1ms,2ms:delay", "--max-trials", 2, "-o", made)["returned"]["settings"]
-        done = self.tune("apply", made, "--", *self.show())
+        done = self.tune("apply", made, "--", *self.asking())
         self.assertEqual(done.returncode, 5, done.stderr)
         seen, delay_us = self.seen(), round(found["delay"] * 1e6)
         self.assertEqual((seen["max_batch_size"], seen["dynamic_batching"]["max_queue_delay_microseconds"]), (found["batch"], delay_us))
@@ -171,12 +171,12 @@ class ApplyingToAServer(Served):
 
     def test_who_is_killed_leaves_it_to_the_next(self):
         before = self.configuration()
-        process = self.in_background("apply", self.write(), "--", *self.show("exec tail -f --pid=$PPID /dev/null"))
+        process = self.in_background("apply", self.write(), "--", *self.asking("exec tail -f --pid=$PPID /dev/null"))
         wait_for(lambda: os.path.exists(self.path("seen")) and self.configuration()["max_batch_size"] == 2, "the model's load")
         process.kill()
         process.wait()
         self.assertEqual(self.configuration()["max_batch_size"], 2)
-        self.assertEqual(self.tune("apply", self.write(), "--", *self.show()).returncode, 5)
+        self.assertEqual(self.tune("apply", self.write(), "--", *self.asking()).returncode, 5)
         self.assertEqual(self.configuration(), before)
 
     def test_a_server_that_cannot_be_is_told(self):
