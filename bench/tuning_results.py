@@ -17,6 +17,7 @@ All figures come from the program itself; seeds start at 900001. Only the standa
 also when bounds are missed: the document says so.
 """
 import argparse
+import itertools
 import os
 import shlex
 import sys
@@ -265,11 +266,15 @@ def failures(report):
             continue
         extra = (*FAILURES, "--fail", refusal, "--max-trials", "60")
         _, hurt = report.family(name, ("wattgov", "cbo"), extra)
+        possible = [result is not sums.IMPOSSIBLE for result in hurt["wattgov"]]
         for policy in ("cbo", "wattgov"):
+            results[policy] = list(itertools.compress(results[policy], possible))
+            hurt[policy] = list(itertools.compress(hurt[policy], possible))
             usual, now = sums.trials(results[policy])[0], sums.trials(hurt[policy])
             right = sums.pooled_share(hurt[policy], "within_10pct")
             failed = sums.pooled_mean(hurt[policy], lambda of: of["returned"]["failed_trials_mean"], lambda of: (0, 0))[0]
-            rows.append([cells.FAMILIES[name][0], policy, "-" if usual is None else f"{usual:.1f}",
+            rows.append([f"{cells.FAMILIES[name][0]} ({sum(possible)} of {len(of)} cells)", policy,
+                         "-" if usual is None else f"{usual:.1f}",
                          with_half(now), "-" if failed is None else f"{failed:.1f}",
                          share_text(sums.pooled_share(results[policy], "within_10pct")),
                          share_text(right), share_text(sums.pooled_share(hurt[policy], "feasible"))])
@@ -361,7 +366,8 @@ def document(report):
                  + "\nProcessor time of one thread from an answer to the next question.\n")
     parts.append("## 5. When things go wrong\n\n10 % of the measurements crash, 5 % hang, 5 % meet a restart of the "
                  "server (thrown away), a third of the configurations is out of memory, one level is refused; the "
-                 "budget is 60 trials. The optimum is that of what works.\n\n"
+                 "budget is 60 trials. The optimum is that of what works; cells where nothing that works meets the limit "
+                 "are left out.\n\n"
                  + table(["grids", "policy", "trials without", "with failures", "of these failed",
                           "within 10 % without, %", "with failures, %", "feasible, %"], failure_rows) + "\n"
                  + example_of(report, "tx2", extra=(*FAILURES, "--fail", REFUSED["tx2"], "--max-trials", "60")))

@@ -16,6 +16,8 @@ from tuning_cells import POLICIES, ROOT
 
 PROGRAM = "build/release/wattgov"
 NORMAL_95 = 1.959964
+IMPOSSIBLE = object()
+NOTHING_FEASIBLE = ": no configuration of "
 
 
 class Runs:
@@ -33,7 +35,8 @@ class Runs:
         return [PROGRAM, "simulate", "tuning", "--grid", cell.file, *cell.options, "--policy", policy, *seeds, *extra]
 
     def result(self, cell, policy, extra=()):
-        """{"grid":, "policy":} of one policy; None when it failed (the reason goes to stderr) or is not kept."""
+        """{"grid":, "policy":} of one policy; None when it failed (the reason goes to stderr) or is not kept;
+        IMPOSSIBLE where failures leave nothing that meets the limit."""
         command = self.command(cell, policy, extra)
         words = [word for word in command if word != cell.file]
         key = hashlib.sha256(json.dumps(words).encode() + self.grid(cell.file)).hexdigest()[:12]
@@ -41,24 +44,27 @@ class Runs:
         is_stale = policy in self.fresh and os.path.exists(path) and os.path.getmtime(path) < self.start_s
         if os.path.exists(path) and not is_stale:
             with open(path, encoding="utf-8") as file:
-                return json.load(file)
+                kept = json.load(file)
+            return IMPOSSIBLE if kept == "impossible" else kept
         if self.kept_only:
             self.missing += 1
             return None
         print(" ".join(command[1:]), file=sys.stderr)
         done = subprocess.run([*command, "--json"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               check=False)
-        if done.returncode != 0:
+        result = "impossible"
+        if done.returncode == 0:
+            parsed = json.loads(done.stdout)
+            result = {"grid": parsed["grid"], "policy": parsed["policies"][0], "seeds": self.seeds,
+                      "max_trials": parsed["max_trials"]}
+        elif NOTHING_FEASIBLE not in done.stderr:
             sys.stderr.write(done.stderr)
             self.missing += 1
             return None
-        parsed = json.loads(done.stdout)
-        result = {"grid": parsed["grid"], "policy": parsed["policies"][0], "seeds": self.seeds,
-                  "max_trials": parsed["max_trials"]}
         with open(path + ".part", "w", encoding="utf-8") as file:
             json.dump(result, file)
         os.replace(path + ".part", path)
-        return result
+        return IMPOSSIBLE if result == "impossible" else result
 
     def grid(self, file):
         """What the file holds: results of another grid are of no use."""
