@@ -10,7 +10,8 @@ import re
 import sys
 
 import vgpu_case
-from tune import BATCHES, Case, QUICK, SCRIPT, Served
+from tune import BATCHES, Case, QUICK, SCRIPT
+from tune_server import Served
 from vgpu_case import tool, wait_for
 
 
