@@ -67,6 +67,16 @@ static bool put_part(struct wg_workload_sample *sample, const char *name, const 
     return wg__workload_figure_put(sample, full, value);
 }
 
+/* What a request has a part of: the run's figure is the sum of the rows, never their mean. */
+static bool is_total(const char *name)
+{
+    static const char *const totals[] = {"requests", "energy_j", "busy_s", "time_s", "tokens"};
+    for (size_t i = 0; i < sizeof totals / sizeof *totals; i++)
+        if (strcmp(name, totals[i]) == 0)
+            return true;
+    return false;
+}
+
 /* One value a request; `values` is put in order. */
 static bool put_column(struct wg_workload_sample *sample, const char *name, double *values,
                        size_t count)
@@ -84,7 +94,8 @@ static bool put_column(struct wg_workload_sample *sample, const char *name, doub
     if (count == 1)
         return wg__workload_figure_put(sample, name, mean);
     const bool is_latency = strcmp(name, "latency_s") == 0;
-    bool fits = wg__workload_figure_put(sample, name, mean) &&
+    const double whole = is_total(name) ? mean * (double)count : mean;
+    bool fits = wg__workload_figure_put(sample, name, whole) &&
                 wg__workload_figure_put(sample, "rows", (double)count);
     if (is_latency)
         fits =

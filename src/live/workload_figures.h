@@ -9,10 +9,11 @@
  *
  * JSON: numbers are figures, true and false are 1 and 0, objects within give "outer.inner", and a
  * list of numbers is taken as a column. A column of one row is a figure by its name; of several,
- * one row a request: NAME (the mean), NAME_p50, NAME_p90, NAME_p95, NAME_p99 and `rows`. A column
- * `latency_s` gives mean_s, p50_s, p90_s, p95_s, p99_s and `requests` too, unless they are told. A
- * figure NAME_error is the relative standard error of NAME. Whatever else stands in the output is
- * no concern of ours.
+ * one row a request: NAME (the mean; of requests, energy_j, busy_s, time_s and tokens, which rows
+ * have parts of, the sum), NAME_p50, NAME_p90, NAME_p95, NAME_p99 and `rows`. A column `latency_s`
+ * gives mean_s, p50_s, p90_s, p95_s, p99_s and `requests` too, unless they are told. A figure
+ * NAME_error is the relative standard error of NAME. Whatever else stands in the output is no
+ * concern of ours.
  *
  * Owns: nothing.    Threads: pure, any thread.
  */

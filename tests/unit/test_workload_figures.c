@@ -4,6 +4,7 @@
  */
 #include "live/workload_figures.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -69,10 +70,29 @@ static void makes_percentiles_of_columns(void **state)
     expect("mean_s", 2);
     expect("p50_s", 2);
     expect("p99_s", 2.98); /* linear between the sorted values */
-    expect("tokens", 20);
+    expect("tokens", 60);
     expect("tokens_p50", 20);
     expect("rows", 3);
     check_close(sample.requests, 3, 0);
+}
+
+/* 2, 3 and 4 J of three requests are 9 J of the run, however they are told. */
+static void sums_what_rows_have_parts_of(void **state)
+{
+    (void)state;
+    static const char *const totals[] = {"energy_j", "requests", "busy_s", "time_s", "tokens"};
+    struct wg_error err;
+    for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
+        char text[128];
+        (void)snprintf(text, sizeof text, "latency_s,%s\n1,2\n1,3\n1,4\n", totals[i]);
+        assert_int_equal(parse(text, &err), WG_OK);
+        expect(totals[i], 9);
+        (void)snprintf(text, sizeof text, "{\"%s\": [2, 3, 4], \"accuracy\": [2, 3, 4]}",
+                       totals[i]);
+        assert_int_equal(parse(text, &err), WG_OK);
+        expect(totals[i], 9);
+        expect("accuracy", 3); /* all else has no sum */
+    }
 }
 
 static void takes_one_row_as_it_is(void **state)
@@ -150,6 +170,7 @@ int main(void)
         cmocka_unit_test(takes_an_object_over_several_lines),
         cmocka_unit_test(gives_errors_to_their_figures),
         cmocka_unit_test(makes_percentiles_of_columns),
+        cmocka_unit_test(sums_what_rows_have_parts_of),
         cmocka_unit_test(takes_one_row_as_it_is),
         cmocka_unit_test(takes_a_list_for_a_column_and_what_is_told_wins),
         cmocka_unit_test(refuses_what_has_no_figures),
