@@ -180,14 +180,19 @@ static enum wg_code load(struct wg_workload_server *server, const char *config,
     return code;
 }
 
-/* What the model is like before we change it. */
+/* What the model is like before we change it. One that a running server cannot even load as its
+ * repository has it is not there: Triton has no status of its own for that. */
 static enum wg_code learn_base(struct wg_workload_server *server, struct wg_error *err)
 {
     if (server->base_config != NULL)
         return WG_OK;
-    struct wg_error ignored;
+    struct wg_error ignored, cause = {.code = WG_OK};
     if (wg__triton_model_ready(server->control, &ignored) != WG_OK) {
-        const enum wg_code code = load(server, NULL, err);
+        const enum wg_code code = load(server, NULL, &cause);
+        if (code == WG_ESTATE && !server->has_process && !wg__is_out_of_memory(cause.text))
+            return wg__fail(err, WG_ENOENT, "%s", cause.text);
+        if (code != WG_OK && err != NULL)
+            *err = cause;
         if (code != WG_OK)
             return code;
     }
@@ -388,6 +393,26 @@ static enum wg_code bring(struct wg_workload_server *server,
     return code == WG_OK ? wg__server_make(server, err) : code;
 }
 
+/* What was never there is a wrong set-up, not a configuration that fails. */
+static enum wg_code blame_set_up(struct wg_workload_server *server, struct wg_error *err)
+{
+    const struct wg_error cause = *err;
+    struct wg_error ignored;
+    struct wg_buffer names;
+    wg__buffer_init(&names);
+    if (server->control != NULL)
+        (void)wg__triton_models(server->control, &names, &ignored);
+    const bool has_names = names.length > 0 && !names.failed;
+    (void)wg__fail(err, WG_EINVAL,
+                   "%.180s: is the model's name right?%s%.100s%s A server that has no model "
+                   "configuration is set by the client (--batch-by client), or by a command "
+                   "behind -- that starts it",
+                   cause.text, has_names ? " It has: " : "", has_names ? names.data : "",
+                   has_names ? "." : "");
+    wg__buffer_fini(&names);
+    return WG_EINVAL;
+}
+
 enum wg_code wg__server_set(struct wg_workload *workload,
                             const struct wg_workload_setting *settings, size_t count,
                             enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE],
@@ -402,15 +427,8 @@ enum wg_code wg__server_set(struct wg_workload *workload,
     if (code != WG_OK)
         forget_config(server);
     server->was_set |= code == WG_OK;
-    /* What was never there is a wrong set-up, not a configuration that fails. */
-    if (code == WG_ENOENT && !server->was_set) {
-        const struct wg_error cause = own;
-        code = wg__fail(&own, WG_EINVAL,
-                        "%.200s: is the model's name right? A server that has no model "
-                        "configuration is set by the client (--batch-by client), or by a command "
-                        "behind -- that starts it",
-                        cause.text);
-    }
+    if (code == WG_ENOENT && !server->was_set)
+        code = blame_set_up(server, &own);
     code = wg__server_outcome(code, &own, outcome, why);
     if (*outcome == WG_WORKLOAD_CRASHED && server->has_process &&
         wg__server_process_why(&server->process, own.text, sizeof own.text) &&

@@ -194,6 +194,9 @@ class Http:
         if path == "/v2/repository/index":
             return self.reply(writer, 200, [{"name": "m", "version": "1", "state": "READY"}, {"name": "m", "version": "2"},
                                             {"name": "other"}])
+        if model.options.explicit and path.startswith("/v2/repository/models/"):
+            name = path.split("/")[4]
+            return self.reply(writer, 500, {"error": f"failed to load '{name}', failed to poll from model repository"})
         if not path.startswith("/v2/models/m"):
             return self.reply(writer, 404, {"error": "Request for unknown model: not found"})
         if not model.is_loaded:
@@ -418,6 +421,7 @@ async def main():
     parser.add_argument("--batch-row-ms", type=float, default=0)
     parser.add_argument("--memory-rows", type=int, default=64)
     parser.add_argument("--unloaded", action="store_true")
+    parser.add_argument("--explicit", action="store_true", help="it has a repository, as Triton with explicit control")
     parser.add_argument("--no-statistics", action="store_true")
     parser.add_argument("--lost-statistics", type=int, default=0, help="the request for them that is refused, from 1 on")
     options = parser.parse_args()

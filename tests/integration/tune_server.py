@@ -142,9 +142,14 @@ class Serving(Served):
         self.assertFalse(os.path.exists(self.path("r.yaml.state.server")))
 
     def test_a_wrong_set_up_is_no_data(self):
-        done = self.tune("--server", self.url, "--model", "nope", *self.MODEL[2:], *self.BRIEFLY, "--knob", "batch=1,2:batch")
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("is the model's name right?", done.stderr)
+        # Without a repository the model is not found (404); Triton tries to load what there is not (500).
+        for arguments in ((), ("--explicit",)):
+            for knob in ("batch=1,2:batch", "concurrency=1,2:batch"):
+                done = self.tune("--server", self.serve(*arguments), "--model", "nope", *self.MODEL[2:], *self.BRIEFLY,
+                                 "--knob", knob)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("is the model's name right? It has: m, other", done.stderr)
+                self.assertNotIn("crashed", done.stderr)
 
     def test_what_the_server_has_is_the_default_where_it_is_a_level(self):
         # It has max_batch_size 4, no delay and one instance.
