@@ -90,6 +90,9 @@ enum wg_code wg__server_set(struct wg_workload *workload,
 enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
                                   struct wg_error *err);
 
+/* The op `adopt`. */
+void wg__server_adopt(struct wg_workload *workload);
+
 /* The op `recover`. */
 enum wg_code wg__server_recover(struct wg_workload *workload, struct wg_error *err);
 

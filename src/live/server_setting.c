@@ -232,6 +232,14 @@ static enum wg_code keep_original(struct wg_workload_server *server, struct wg_e
     return code;
 }
 
+void wg__server_adopt(struct wg_workload *workload)
+{
+    struct wg_workload_server *server = wg__server_of(workload);
+    if (server->is_changed && server->opts.original_file != NULL)
+        (void)unlink(server->opts.original_file);
+    server->is_changed = false;
+}
+
 enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
                                   struct wg_error *err)
 {
@@ -245,9 +253,7 @@ enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WOR
     if (code != WG_OK)
         return wg__fail(err, code, "%.60s at %.60s does not have its own configuration back: %.90s",
                         server->model, server->opts.url, cause.text);
-    server->is_changed = false;
-    if (server->opts.original_file != NULL)
-        (void)unlink(server->opts.original_file);
+    wg__server_adopt(workload);
     (void)snprintf(note, WG_WORKLOAD_WHY_SIZE, "%.60s at %.60s has %s again", server->model,
                    server->opts.url,
                    server->original != NULL ? "the configuration that it had before"

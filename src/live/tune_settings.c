@@ -215,7 +215,10 @@ enum wg_code wg__tune_leave_workload(struct wg_tune_run *run, const struct wg_tu
     struct wg_workload_setting settings[WG_TUNING_KNOBS_MAX];
     struct wg_workload *workload = run->request->workload;
     const size_t count = wg__tune_workload_settings(run->request->knobs, levels->of, settings);
-    return workload->ops->set(workload, settings, count, outcome, why, err);
+    const enum wg_code code = workload->ops->set(workload, settings, count, outcome, why, err);
+    if (code == WG_OK && *outcome == WG_WORKLOAD_OK && workload->ops->adopt != NULL)
+        workload->ops->adopt(workload);
+    return code;
 }
 
 enum wg_code wg__tune_recover(struct wg_tune_run *run, struct wg_error *err)

@@ -98,6 +98,8 @@ struct wg_workload_ops {
      * when nothing was. NULL: nothing of it outlives us. */
     enum wg_code (*give_back)(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
                               struct wg_error *err);
+    /* At the end, instead: what it has now is its own from here on. NULL: the same. */
+    void (*adopt)(struct wg_workload *workload);
     void (*close)(struct wg_workload *workload); /* frees it too */
 };
 

@@ -295,6 +295,7 @@ static const struct wg_workload_ops server_ops = {
     .measure = wg__server_measure,
     .recover = wg__server_recover,
     .give_back = wg__server_give_back,
+    .adopt = wg__server_adopt,
     .close = close_server,
 };
 

@@ -122,9 +122,16 @@ class Serving(Served):
         self.assertEqual(self.configuration(), before)
 
     def test_it_can_be_left_with_what_is_returned(self):
-        found = self.result("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials",
-                            "2", "--leave", "returned")
-        self.assertEqual(self.configuration()["max_batch_size"], found["returned"]["settings"]["batch"])
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2", "-o",
+                 self.path("r.yaml"))
+        found = self.result(*words, "--leave", "returned")
+        left = self.configuration()
+        self.assertEqual(left["max_batch_size"], found["returned"]["settings"]["batch"])
+        # From then on that is the model's own: nobody was killed, and the next run gives it back.
+        self.assertFalse(os.path.exists(self.path("r.yaml.state.server")))
+        done = self.tune(*words)
+        self.assertNotIn("was killed", done.stderr)
+        self.assertEqual(self.configuration(), left)
 
     def test_who_is_killed_leaves_it_to_the_next_run(self):
         before = self.configuration()
