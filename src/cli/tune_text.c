@@ -221,6 +221,21 @@ static void write_nearest(const struct wg_tune_report *report, struct wg_buffer 
     wg__buffer_puts(out, "\n");
 }
 
+/* Whose idle power the simulation was given; what we measured ourselves needs no words. */
+static const char *idle_words(const struct wg_tune_report *report)
+{
+    const struct wg_tune_request *request = &report->setup->request;
+    const size_t best = report->result->best.configuration;
+    if (isfinite(wg__tune_standing_figure(report, best, "idle_power_w")))
+        return "; idle power as the workload tells it";
+    if (request->energy.kind == WG_TUNE_ENERGY_MODEL)
+        return "; idle power as stated";
+    if (isfinite(report->result->idle_w))
+        return "";
+    return request->idle_w > 0 ? "; idle power as given"
+                               : "; idle power, which nothing tells, counts as 0 W";
+}
+
 void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct wg_buffer *out)
 {
     const struct wg_tune_result *result = report->result;
@@ -240,8 +255,7 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
     wg__buffer_printf(out, "energy: %s\n", energy);
     if (report->setup->request.arrivals != NULL)
         wg__buffer_printf(out, "load: %s, simulated from measured times and powers%s\n",
-                          report->setup->args->arrivals,
-                          isfinite(result->idle_w) ? "" : "; idle power as told");
+                          report->setup->args->arrivals, idle_words(report));
     else if (report->setup->args->arrivals != NULL)
         wg__buffer_printf(out, "load: %s, sent as it is\n", report->setup->args->arrivals);
     wg__buffer_puts(out, "\n");

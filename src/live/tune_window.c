@@ -276,6 +276,17 @@ static bool put_own(struct wg_tune_run *run)
 
 /* -- The load model --------------------------------------------------------------------------- */
 
+/* A wrong joule is worse than none, and one without idle power is too small. */
+static void warn_of_idle(struct wg_tune_run *run)
+{
+    if (run->has_warned_of_idle || run->request->energy.kind == WG_TUNE_ENERGY_MODEL ||
+        run->request->idle_w > 0)
+        return;
+    run->has_warned_of_idle = true;
+    wg__tune_say(run, "nothing tells idle power, so it counts as 0 W and joules per request come "
+                      "out too small: let the workload print idle_power_w, or give --idle-power");
+}
+
 enum wg_code wg__tune_idle_power(struct wg_tune_run *run, const struct wg_tune_levels *levels,
                                  double *idle_w_out, struct wg_error *err)
 {
@@ -284,6 +295,7 @@ enum wg_code wg__tune_idle_power(struct wg_tune_run *run, const struct wg_tune_l
     const size_t level = memory < request->knobs->count ? levels->of[memory] : 0;
     if (request->energy.kind == WG_TUNE_ENERGY_MODEL || !(request->idle_s > 0) ||
         !wg__tune_energy_is_metered(&request->energy)) {
+        warn_of_idle(run);
         *idle_w_out =
             request->energy.kind == WG_TUNE_ENERGY_MODEL ? request->energy.idle_w : request->idle_w;
         return WG_OK;

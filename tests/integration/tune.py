@@ -109,6 +109,16 @@ class Searching(Case):
                 self.assertAlmostEqual(self.first(energy, figures), alone, delta=1e-9)
                 self.assertAlmostEqual(self.first(energy, figures, *load), loaded, delta=0.01)
 
+    def test_idle_power_that_nobody_tells_is_missed(self):
+        told = self.TOLD + ', \\"energy_j\\": 500}"'
+        arguments = ("--knob", "batch=1:batch", *QUICK[2:], "--energy", "command", "--max-trials", 1, "--arrivals", "uniform:8",
+                     "--load-requests", 1000)
+        for text, more, is_missed in ((told, (), False), (told.replace("idle_power_w", "other_w"), (), True),
+                                      (told.replace("idle_power_w", "other_w"), ("--idle-power", 30), False)):
+            done = self.tune(*arguments, *more, "--", *self.script(text))
+            self.assertEqual("nothing tells idle power, so it counts as 0 W" in done.stderr, is_missed, done.stderr)
+            self.assertEqual("counts as 0 W\n" in done.stdout, is_missed, done.stdout)
+
     def test_metered_joules_belong_to_the_marked_window(self):
         # The idle GPU's watts are constant: busy, idle and mean power are one, P, and a request costs P / rate.
         text = ('echo "wattgov: begin"; sleep 0.3; echo "wattgov: end"; sleep 0.3; '

@@ -306,6 +306,43 @@ static void the_text_has_all_that_counts(void **state)
     stage_fini(&stage);
 }
 
+static void expect_idle(struct stage *stage, const char *expected)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__tune_text(&stage->report, false, &text);
+    expect_in(&text, expected);
+    wg__buffer_fini(&text);
+}
+
+static void the_text_says_whose_idle_power_it_is(void **state)
+{
+    (void)state;
+    static const char simulated[] = "load: poisson:50, simulated from measured times and powers";
+    struct stage stage;
+    char expected[160];
+    stage_init(&stage);
+    with_load(&stage);
+    (void)snprintf(expected, sizeof expected, "%s; idle power as given\n", simulated);
+    expect_idle(&stage, expected);
+    stage.setup.request.idle_w = 0;
+    (void)snprintf(expected, sizeof expected,
+                   "%s; idle power, which nothing tells, counts as 0 W\n", simulated);
+    expect_idle(&stage, expected);
+    stage.result.idle_w = 55; /* measured */
+    (void)snprintf(expected, sizeof expected, "%s\n", simulated);
+    expect_idle(&stage, expected);
+    stage.setup.request.energy.kind = WG_TUNE_ENERGY_MODEL;
+    (void)snprintf(expected, sizeof expected, "%s; idle power as stated\n", simulated);
+    expect_idle(&stage, expected);
+    for (size_t i = 0; i < TRIALS; i++)
+        put_figure(&stage.figures[i][0], "idle_power_w", 30);
+    (void)snprintf(expected, sizeof expected, "%s; idle power as the workload tells it\n",
+                   simulated);
+    expect_idle(&stage, expected);
+    stage_fini(&stage);
+}
+
 static void the_json_tells_the_load_apart(void **state)
 {
     (void)state;
@@ -441,6 +478,7 @@ int main(void)
         cmocka_unit_test(says_what_became_of_a_trial),
         cmocka_unit_test(an_error_in_the_middle_is_no_search_that_goes_on),
         cmocka_unit_test(the_text_has_all_that_counts),
+        cmocka_unit_test(the_text_says_whose_idle_power_it_is),
         cmocka_unit_test(the_json_tells_the_load_apart),
         cmocka_unit_test(the_page_draws_front_and_slices_with_their_bounds),
         cmocka_unit_test(a_knob_of_words_has_a_table_for_its_slice),
