@@ -65,6 +65,36 @@ bool wg__tune_args_read(int argc, char *argv[], struct wg_tune_args *args,
     return false;
 }
 
+static size_t size_of(enum wg_option_kind kind)
+{
+    static const size_t sizes[] = {
+        [WG_OPTION_KIND_FLAG] = sizeof(bool),         [WG_OPTION_KIND_STRING] = sizeof(char *),
+        [WG_OPTION_KIND_LIST] = sizeof(size_t),       [WG_OPTION_KIND_DOUBLE] = sizeof(double),
+        [WG_OPTION_KIND_UNSIGNED] = sizeof(unsigned), [WG_OPTION_KIND_SEED] = sizeof(uint64_t),
+        [WG_OPTION_KIND_DURATION] = sizeof(double)};
+    _Static_assert(sizeof sizes / sizeof *sizes == WG_OPTION_KIND_COUNT, "a size each");
+    _Static_assert(offsetof(struct wg_option_list, count) == 0, "a list is as long as it says");
+    return sizes[kind];
+}
+
+/* An option about a server does nothing without one: whoever gives it has forgotten --server. */
+static enum wg_code check_server(const struct wg_tune_args *args, struct wg_error *err)
+{
+    static const size_t begin = offsetof(struct wg_tune_args, server);
+    struct wg_tune_args usual;
+    wg__tune_args_init(&usual);
+    for (size_t i = 0; i < wg__tune_options.count && args->server.url == NULL; i++) {
+        const struct wg_option *option = &wg__tune_options.options[i];
+        if (option->offset < begin || option->offset >= begin + sizeof args->server ||
+            memcmp((const char *)args + option->offset, (const char *)&usual + option->offset,
+                   size_of(option->kind)) == 0)
+            continue;
+        return wg__fail(err, WG_EINVAL, "--%s is about a server: which one? (--server URL)",
+                        option->name);
+    }
+    return WG_OK;
+}
+
 /* -- The request ------------------------------------------------------------------------------ */
 
 static enum wg_code take_goal(struct wg_tune_setup *setup, struct wg_error *err)
@@ -369,8 +399,9 @@ static enum wg_code check_rest(const struct wg_tune_args *args, struct wg_error 
     if (args->min_windows > args->max_windows)
         return wg__fail(err, WG_EINVAL, "--min-windows %u is more than --max-windows %u",
                         args->min_windows, args->max_windows);
-    if (args->arrivals == NULL)
-        return WG_OK;
+    const enum wg_code fits = check_server(args, err);
+    if (args->arrivals == NULL || fits != WG_OK)
+        return fits;
     wg__rng_init(&rng, args->seed);
     struct wg_error cause;
     const enum wg_code code = wg__arrivals_open(&arrivals, args->arrivals, &rng, &cause);

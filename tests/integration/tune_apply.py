@@ -251,6 +251,13 @@ class Configuring(Case):
             self.expect_usage(self.tune(*arguments, "--", "true"), message)
         self.expect_usage(self.tune(*knob), "what to measure?")
 
+    def test_options_about_a_server_need_one(self):
+        for arguments in (("--protocol", "openai"), ("--model", "m"), ("--shape", "x:1"), ("--body", "b.json"), ("--chat",),
+                          ("--max-tokens", "8"), ("--concurrency", "4"), ("--warm-up", "5s"), ("--knob-path", "a=b"),
+                          ("--statistics", "triton"), ("--leave", "returned"), ("--foreign-load",), ("--server-log", "l")):
+            self.expect_usage(self.tune("--knob", BATCHES, *arguments, "--", "true"),
+                              f"{arguments[0]} is about a server: which one? (--server URL)")
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
