@@ -121,7 +121,7 @@ static enum wg_code find_gpus(const struct session *session, struct wg_error *er
         if (!is_here)
             return wg__fail(err, WG_ENODEV,
                             "it was tuned on GPU %u, %s (%s), which is not among the GPUs that may "
-                            "be used here; to set others all the same name them by --gpu",
+                            "be used here; to set others nevertheless, name them by --gpu",
                             gpu->index, gpu->name, gpu->uuid);
     }
     return WG_OK;

@@ -231,7 +231,13 @@ static void write_returned(struct wg_page *page, const struct wg_tune_report *re
     struct wg_table table;
     wg__page_heading(page, "Returned");
     if (best->configuration >= report->setup->knobs.space->count) {
+        struct wg_buffer why;
+        wg__buffer_init(&why);
+        wg__tune_failure_text(report, &why);
         wg__page_paragraph(page, "Nothing was measured: there is nothing to return.");
+        if (why.length > 0 && !why.failed)
+            wg__page_paragraph(page, "%s", why.data);
+        wg__buffer_fini(&why);
         return;
     }
     if (!best->is_feasible && report->setup->goal.limit_count > 0)

@@ -64,6 +64,9 @@ const char *wg__tune_reason_text(enum wg_tuner_reason reason);
 /* How sure the returned configuration is: "validated"; and that it is the default, if it is. */
 void wg__tune_standing_text(const struct wg_tune_report *report, struct wg_buffer *out);
 
+/* What failed first, and how to learn more; nothing where nothing did. */
+void wg__tune_failure_text(const struct wg_tune_report *report, struct wg_buffer *out);
+
 /* "2026-11-30 12:54 UTC on node7: gpu0 NVIDIA A100-SXM4-80GB; wattgov 0.6, policy wattgov, seed 1".
  */
 void wg__tune_made_text(const struct wg_tune_report *report, struct wg_buffer *out);

@@ -251,14 +251,33 @@ void wg__tune_standing_text(const struct wg_tune_report *report, struct wg_buffe
                                         : "nothing else was measured");
         return;
     }
+    const bool has_limits = report->setup->goal.limit_count > 0;
     if (is_default)
-        wg__buffer_puts(out, "the default: nothing is cheaper beyond the noise; ");
+        wg__buffer_printf(out, "the default: nothing%s is cheaper beyond the noise; ",
+                          has_limits ? " that keeps the limits" : "");
     if (best->is_validated)
         wg__buffer_puts(out, "validated");
-    else if (best->is_certain && report->setup->goal.limit_count > 0)
-        wg__buffer_puts(out, "far from its limits: no second measurement was needed");
+    else if (best->is_certain && has_limits)
+        wg__buffer_puts(out, "surely within its limits: no second measurement was needed");
+    else if (standing.trials < 2)
+        wg__buffer_puts(out, has_limits ? "measured once" : "measured once, with no limit to keep");
     else
-        wg__buffer_puts(out, standing.trials < 2 ? "measured once" : "not validated");
+        wg__buffer_puts(out, "not validated");
+}
+
+void wg__tune_failure_text(const struct wg_tune_report *report, struct wg_buffer *out)
+{
+    const struct wg_tune_args *args = report->setup->args;
+    for (size_t i = 0; i < report->result->count; i++) {
+        const struct wg_tune_trial *trial = &report->result->trials[i];
+        if (trial->failure[0] == '\0')
+            continue;
+        wg__buffer_printf(out, "trial %zu %s: %s", i + 1,
+                          wg__trial_outcome_word(trial->told.outcome), trial->failure);
+        if (args->server.url == NULL && !args->verbose)
+            wg__buffer_puts(out, " (-v shows what the command writes to stderr)");
+        return;
+    }
 }
 
 void wg__tune_made_text(const struct wg_tune_report *report, struct wg_buffer *out)

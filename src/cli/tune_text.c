@@ -208,9 +208,13 @@ static void write_nearest(const struct wg_tune_report *report, struct wg_buffer 
             result->trials[i].told.outcome == WG_TRIAL_CUT)
             memcpy(standing.figures, result->trials[i].told.figures, sizeof standing.figures);
     wg__buffer_puts(out, "nothing is known to meet the limits; nearest:");
+    bool is_named = false;
     for (size_t i = 0; i < report->setup->goal.limit_count; i++) {
         const struct wg_tune_term *limit = &report->setup->goal.limits[i];
-        wg__buffer_printf(out, "%s %s", i > 0 ? "," : "", limit->text);
+        if (isfinite(standing.figures[i]) && !wg__tune_is_missed(report, i, standing.figures[i]))
+            continue;
+        wg__buffer_printf(out, "%s %s", is_named ? "," : "", limit->text);
+        is_named = true;
         if (isfinite(standing.figures[i]))
             wg__buffer_printf(out, " %s%.3g", standing.trials == 0 ? "at least " : "",
                               standing.figures[i]);
@@ -218,7 +222,7 @@ static void write_nearest(const struct wg_tune_report *report, struct wg_buffer 
             wg__buffer_puts(out, " unknown");
         wg__buffer_printf(out, " of %s %.3g", limit->is_minimum ? ">=" : "<=", result->bounds[i]);
     }
-    wg__buffer_puts(out, "\n");
+    wg__buffer_puts(out, is_named ? "\n" : " measured within them, and not sure of it\n");
 }
 
 /* Whose idle power the simulation was given; what we measured ourselves needs no words. */
@@ -261,6 +265,8 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
     wg__buffer_puts(out, "\n");
     if (result->best.configuration >= report->setup->knobs.space->count) {
         wg__buffer_puts(out, "nothing was measured: there is nothing to return\n");
+        wg__tune_failure_text(report, out);
+        wg__buffer_puts(out, "\n");
         return;
     }
     if (!result->best.is_feasible && report->setup->goal.limit_count > 0)

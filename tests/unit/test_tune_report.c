@@ -233,10 +233,63 @@ static void says_how_sure_the_returned_one_is(void **state)
     stage.result.count = 3; /* batch 4 once */
     stage.result.best.is_validated = false;
     expect_standing(&stage, "measured once");
+    stage.result.best.is_certain = true;
+    expect_standing(&stage, "surely within its limits: no second measurement was needed");
+    stage.setup.goal.limit_count = 0;
+    expect_standing(&stage, "measured once, with no limit to keep");
     stage.result.best.configuration = 0;
-    expect_standing(&stage, "the default: nothing is cheaper beyond the noise; measured once");
+    expect_standing(&stage, "the default: nothing is cheaper beyond the noise; measured once, with "
+                            "no limit to keep");
+    stage.setup.goal.limit_count = 1;
+    stage.result.best.is_certain = false;
+    expect_standing(&stage, "the default: nothing that keeps the limits is cheaper beyond the "
+                            "noise; measured once");
     stage.result.count = 1;
     expect_standing(&stage, "the default: nothing else was measured");
+    stage_fini(&stage);
+}
+
+static void expect_text(struct stage *stage, const char *expected)
+{
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    wg__tune_text(&stage->report, false, &text);
+    expect_in(&text, expected);
+    wg__buffer_fini(&text);
+}
+
+static void names_the_limits_that_nothing_meets(void **state)
+{
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    stage.result.best.is_feasible = false;
+    stage.result.best.configuration = 2;
+    expect_text(&stage, "nothing is known to meet the limits; nearest: p99_s 0.2 of <= 0.1\n");
+    stage.result.best.configuration = 1;
+    expect_text(&stage, "nothing is known to meet the limits; nearest: measured within them, and "
+                        "not sure of it\n");
+    stage_fini(&stage);
+}
+
+static void says_what_failed_where_nothing_was_measured(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    stage_init(&stage);
+    stage.result.count = 1;
+    stage.result.best.configuration = 3;
+    stage.trials[0].told.outcome = WG_TRIAL_CRASHED;
+    (void)snprintf(stage.trials[0].failure, sizeof stage.trials[0].failure, "exit status 3");
+    expect_text(&stage, "nothing to return\ntrial 1 crashed: exit status 3 (-v shows what the "
+                        "command writes to stderr)\n");
+    stage.args.verbose = true;
+    expect_text(&stage, "nothing to return\ntrial 1 crashed: exit status 3\n");
+    wg__buffer_init(&text);
+    wg__tune_page(&stage.report, &text);
+    expect_in(&text, "trial 1 crashed: exit status 3<");
+    wg__buffer_fini(&text);
     stage_fini(&stage);
 }
 
@@ -306,15 +359,6 @@ static void the_text_has_all_that_counts(void **state)
     stage_fini(&stage);
 }
 
-static void expect_idle(struct stage *stage, const char *expected)
-{
-    struct wg_buffer text;
-    wg__buffer_init(&text);
-    wg__tune_text(&stage->report, false, &text);
-    expect_in(&text, expected);
-    wg__buffer_fini(&text);
-}
-
 static void the_text_says_whose_idle_power_it_is(void **state)
 {
     (void)state;
@@ -324,22 +368,22 @@ static void the_text_says_whose_idle_power_it_is(void **state)
     stage_init(&stage);
     with_load(&stage);
     (void)snprintf(expected, sizeof expected, "%s; idle power as given\n", simulated);
-    expect_idle(&stage, expected);
+    expect_text(&stage, expected);
     stage.setup.request.idle_w = 0;
     (void)snprintf(expected, sizeof expected,
                    "%s; idle power, which nothing tells, counts as 0 W\n", simulated);
-    expect_idle(&stage, expected);
+    expect_text(&stage, expected);
     stage.result.idle_w = 55; /* measured */
     (void)snprintf(expected, sizeof expected, "%s\n", simulated);
-    expect_idle(&stage, expected);
+    expect_text(&stage, expected);
     stage.setup.request.energy.kind = WG_TUNE_ENERGY_MODEL;
     (void)snprintf(expected, sizeof expected, "%s; idle power as stated\n", simulated);
-    expect_idle(&stage, expected);
+    expect_text(&stage, expected);
     for (size_t i = 0; i < TRIALS; i++)
         put_figure(&stage.figures[i][0], "idle_power_w", 30);
     (void)snprintf(expected, sizeof expected, "%s; idle power as the workload tells it\n",
                    simulated);
-    expect_idle(&stage, expected);
+    expect_text(&stage, expected);
     stage_fini(&stage);
 }
 
@@ -475,6 +519,8 @@ int main(void)
         cmocka_unit_test(a_saving_within_its_noise_is_called_so),
         cmocka_unit_test(the_load_and_what_was_measured_are_told_apart),
         cmocka_unit_test(says_how_sure_the_returned_one_is),
+        cmocka_unit_test(names_the_limits_that_nothing_meets),
+        cmocka_unit_test(says_what_failed_where_nothing_was_measured),
         cmocka_unit_test(says_what_became_of_a_trial),
         cmocka_unit_test(an_error_in_the_middle_is_no_search_that_goes_on),
         cmocka_unit_test(the_text_has_all_that_counts),
