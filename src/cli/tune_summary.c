@@ -195,11 +195,32 @@ void wg__tune_load_text(const struct wg_tune_report *report, size_t configuratio
                           100 * load.idle_j / load.request_j);
 }
 
+/* Over all windows of a configuration: a mean of their rates would weigh short ones too much. */
+static void find_flow(const struct wg_tune_report *report, size_t configuration, double *rate_out,
+                      double *power_w_out)
+{
+    double requests = 0, energy_j = 0, time_s = 0;
+    for (size_t i = 0; i < report->result->count; i++) {
+        const struct wg_tune_trial *trial = &report->result->trials[i];
+        if (trial->told.configuration != configuration || trial->told.outcome != WG_TRIAL_MEASURED)
+            continue;
+        requests += trial->requests;
+        energy_j += trial->energy_j;
+        time_s += trial->time_s;
+    }
+    *rate_out = requests / time_s;
+    *power_w_out = energy_j / time_s;
+    if (!isfinite(*rate_out))
+        *rate_out = wg__tune_standing_figure(report, configuration, "requests_per_s");
+    if (!isfinite(*power_w_out))
+        *power_w_out = wg__tune_standing_figure(report, configuration, "power_w");
+}
+
 void wg__tune_measured_text(const struct wg_tune_report *report, size_t configuration,
                             struct wg_buffer *out)
 {
-    const double rate = wg__tune_standing_figure(report, configuration, "requests_per_s");
-    const double power_w = wg__tune_standing_figure(report, configuration, "power_w");
+    double rate = NAN, power_w = NAN;
+    find_flow(report, configuration, &rate, &power_w);
     const char *mark = "as measured: ";
     if (isfinite(rate)) {
         wg__buffer_printf(out, "%s%.4g requests/s", mark, rate);
