@@ -11,9 +11,6 @@
 
 #include "base/alloc.h"
 
-/* Rows that are kept at once; the one that was asked for longest ago makes room. */
-enum { ROWS_MAX = 512 };
-
 struct row {
     float *values;    /* log t, then log E, of all candidates; NULL: none */
     size_t used;      /* when it was asked for last */
@@ -137,6 +134,7 @@ size_t wg__board_pool_candidate(const struct wg_board_pool *pool, size_t configu
     return (size_t)pool->place[configuration] - 1;
 }
 
+/* The one that was asked for longest ago makes room. */
 static void drop_oldest(struct wg_board_pool *pool)
 {
     struct row *oldest = NULL;
@@ -157,7 +155,7 @@ enum wg_code wg__board_pool_row(struct wg_board_pool *pool, size_t board,
     struct row *row = &pool->rows[board];
     row->used = ++pool->uses;
     if (!row->values) {
-        if (pool->row_count == ROWS_MAX)
+        if (pool->row_count == WG_BOARD_CURVES_KEPT)
             drop_oldest(pool);
         row->values = wg__alloc_zeroed(2 * pool->room, sizeof *row->values);
         if (!row->values)

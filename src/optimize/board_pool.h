@@ -20,6 +20,9 @@
 
 struct wg_board_pool;
 
+/* Boards whose curves are kept at once. */
+enum { WG_BOARD_CURVES_KEPT = 512 };
+
 struct wg_board_curves {
     const float *log_t;
     const float *log_e;
@@ -43,7 +46,8 @@ size_t wg__board_pool_freshness(const struct wg_board_pool *pool); /* grows with
 /* Which candidate a configuration is; SIZE_MAX: none. */
 size_t wg__board_pool_candidate(const struct wg_board_pool *pool, size_t configuration);
 
-/* One board at all candidates; valid until the next call. WG_ENOMEM. */
+/* One board at all candidates; valid until WG_BOARD_CURVES_KEPT others were asked for, or the
+ * candidates are refreshed. WG_ENOMEM. */
 enum wg_code wg__board_pool_row(struct wg_board_pool *pool, size_t board,
                                 struct wg_board_curves *out, struct wg_error *err);
 

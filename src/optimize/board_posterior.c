@@ -14,6 +14,7 @@
 
 #include "optimize/board_posterior.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
@@ -244,63 +245,77 @@ static enum wg_code choose(struct wg_board_posterior *posterior, struct wg_board
     return WG_OK;
 }
 
-/* Step 3: mean and weighted deviations of the kept boards at all candidates. */
+/* Step 3: the kept boards. */
 static enum wg_code gather(struct wg_board_posterior *posterior, struct wg_board_work *work,
                            size_t reference, struct wg_error *err)
 {
-    const size_t n = work->candidates;
     struct wg_board_curves origin;
     enum wg_code code = wg__board_pool_column(posterior->pool, reference, &origin, err);
-    for (size_t q = 0; q < 2; q++) {
-        work->mean[q] = wg__arena_alloc(&posterior->arena, n, sizeof(float));
-        work->deviations[q] = wg__arena_alloc(&posterior->arena, work->kept * n, sizeof(float));
-        if (!work->mean[q] || !work->deviations[q])
-            return wg__board_no_memory(work, err);
-    }
+    assert(work->kept <= WG_BOARD_CURVES_KEPT);
+    work->curves = wg__arena_alloc(&posterior->arena, work->kept, sizeof *work->curves);
+    if (!work->curves)
+        return wg__board_no_memory(work, err);
     for (size_t k = 0; k < work->kept && code == WG_OK; k++) {
         struct wg_board_curves curves;
         const size_t board = work->chosen.members[k];
+        const float weight = (float)work->chosen.weights[k];
         code = wg__board_pool_row(posterior->pool, board, &curves, err);
-        for (size_t q = 0; q < 2 && code == WG_OK; q++) {
-            const float *row = q == 0 ? curves.log_t : curves.log_e;
-            const float from = q == 0 ? origin.log_t[board] : origin.log_e[board];
-            const float weight = (float)work->chosen.weights[k];
-            float *deviations = work->deviations[q] + k * n;
-            float *mean = work->mean[q];
-            for (size_t x = 0; x < n; x++) {
-                deviations[x] = row[x] - from;
-                mean[x] += weight * deviations[x];
-            }
-        }
+        if (code == WG_OK)
+            work->curves[k] =
+                (struct wg_board_curve){.values = {curves.log_t, curves.log_e},
+                                        .from = {origin.log_t[board], origin.log_e[board]},
+                                        .weight = weight,
+                                        .root = sqrtf(weight)};
     }
-    for (size_t q = 0; q < 2 && code == WG_OK; q++)
-        for (size_t k = 0; k < work->kept; k++) {
-            const float root = sqrtf((float)work->chosen.weights[k]);
-            float *deviations = work->deviations[q] + k * n;
-            for (size_t x = 0; x < n; x++)
-                deviations[x] = root * (deviations[x] - work->mean[q][x]);
-        }
     return code;
 }
 
-/* Dx, Dx Dx' and v. */
-static void at_rows(struct wg_board_work *work, const struct wg_board_channel *channels,
-                    size_t count)
+void wg__board_deviations(const struct wg_board_work *work, size_t q, size_t x, size_t count,
+                          size_t step, float *mean, float *deviations)
 {
+    memset(mean, 0, count * sizeof *mean);
+    for (size_t k = 0; k < work->kept; k++) {
+        const struct wg_board_curve *curve = &work->curves[k];
+        const float *values = curve->values[q] + x;
+        float *d = deviations + k * step;
+        for (size_t i = 0; i < count; i++) {
+            d[i] = values[i] - curve->from[q];
+            mean[i] += curve->weight * d[i];
+        }
+    }
+    for (size_t k = 0; k < work->kept; k++) {
+        const float root = work->curves[k].root;
+        float *d = deviations + k * step;
+        for (size_t i = 0; i < count; i++)
+            d[i] = root * (d[i] - mean[i]);
+    }
+}
+
+/* Dx, Dx Dx' and v. */
+static enum wg_code at_rows(struct wg_board_posterior *posterior, struct wg_board_work *work,
+                            const struct wg_board_channel *channels, size_t count,
+                            struct wg_error *err)
+{
+    float *deviations = wg__arena_alloc(&posterior->arena, work->kept, sizeof *deviations);
+    if (!deviations)
+        return wg__board_no_memory(work, err);
     for (size_t c = 0; c < count; c++)
         for (size_t i = 0; i < channels[c].count; i++) {
             const size_t row = work->first[c] + i;
-            const size_t q = channels[c].kind == WG_TUNING_ENERGY;
-            const size_t x = work->at[row];
-            const bool is_board = wg__board_has(channels[c].kind);
-            work->v[row] = channels[c].rows[i].value - (is_board ? (double)work->mean[q][x] : 0);
+            float mean = 0;
+            if (wg__board_has(channels[c].kind))
+                wg__board_deviations(work, channels[c].kind == WG_TUNING_ENERGY, work->at[row], 1,
+                                     1, &mean, deviations);
+            else
+                memset(deviations, 0, work->kept * sizeof *deviations);
+            work->v[row] = channels[c].rows[i].value - (double)mean;
             for (size_t k = 0; k < work->kept; k++)
-                work->dx[row * work->kept + k] =
-                    is_board ? (double)work->deviations[q][k * work->candidates + x] : 0;
+                work->dx[row * work->kept + k] = (double)deviations[k];
         }
     const int rows = (int)work->rows;
     cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, rows, (int)work->kept, 1, work->dx,
                 (int)work->kept, 0, work->outer, rows);
+    return WG_OK;
 }
 
 /* log N(v; 0, Dx Dx' + A) less the prior of rho. */
@@ -475,9 +490,10 @@ enum wg_code wg__board_posterior_update(struct wg_board_posterior *posterior, si
         code = choose(posterior, &work, reference, channels, count, err);
     if (code == WG_OK)
         code = gather(posterior, &work, reference, err);
+    if (code == WG_OK)
+        code = at_rows(posterior, &work, channels, count, err);
     if (code != WG_OK)
         return code;
-    at_rows(&work, channels, count);
     fit_rho(posterior, &work, channels, count);
     code = kalman(&work, channels, count, posterior->rho, err);
     return code == WG_OK ? wg__board_spread(posterior, &work, channels, count, err) : code;

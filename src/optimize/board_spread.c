@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "math/panel.h"
 #include "optimize/posterior_parts.h"
 
 static const double variance_floor = 1e-8;
@@ -28,7 +29,7 @@ static const double variance_floor = 1e-8;
 struct spread {
     size_t n;
     float *q;    /* [n][n]: the quadratic form in k */
-    float *u;    /* [n][kept]: what is linear in k */
+    float *u;    /* [n][kept]: twice what is linear in k */
     float *g;    /* [rows][kept]: L_S^-1 Dx */
     float *r;    /* [n]: the residual's weights */
     float *step; /* [kept] */
@@ -79,8 +80,8 @@ static enum wg_code set_spread(struct wg_board_posterior *posterior, struct wg_b
     cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)n, (int)n, (int)rows, -1, h, (int)n,
                 h, (int)n, 1, q, (int)n);
     memcpy(u, b, n * kept * sizeof *u);
-    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)n, (int)kept, (int)rows, 1, h, (int)n,
-                g, (int)kept, -1, u, (int)kept);
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)n, (int)kept, (int)rows, 2, h, (int)n,
+                g, (int)kept, -2, u, (int)kept);
     to_float(q, n * n, out->q);
     to_float(u, n * kept, out->u);
     to_float(r, n, out->r);
@@ -89,85 +90,75 @@ static enum wg_code set_spread(struct wg_board_posterior *posterior, struct wg_b
     return WG_OK;
 }
 
-enum { BLOCK = 256 };
-
-/* Scratch of one block of candidates. */
-struct block {
-    float *k, *qk; /* [n][BLOCK] */
-    float *gd;     /* [rows][BLOCK] */
+/* Scratch of one panel of candidates. */
+struct panel {
+    size_t x, count; /* candidates x .. x + count - 1 */
+    float *d;        /* [kept][WG_PANEL] */
+    float *k, *qk;   /* [n][WG_PANEL] */
+    float *gd;       /* [rows][WG_PANEL] */
+    double mean[WG_PANEL], variance[WG_PANEL];
 };
 
-/* How many candidates the block from x on has. */
-static size_t block_width(size_t total, size_t x)
+/* k and the residual's part of the mean. */
+static void add_residual(const struct wg_board_work *work, const struct spread *spread, size_t c,
+                         double rho, struct panel *panel)
 {
-    const size_t left = total - x;
-    return left < BLOCK ? left : BLOCK;
+    const double constant = work->kernels[c].constant * work->kernels[c].constant;
+    for (size_t r = 0; r < spread->n; r++) {
+        const float *from = work->k[work->first[c] + r] + panel->x;
+        float *k = panel->k + r * WG_PANEL;
+        for (size_t i = 0; i < panel->count; i++) {
+            k[i] = (float)(rho * rho) * from[i] + (float)constant;
+            panel->mean[i] += (double)(k[i] * spread->r[r]);
+        }
+    }
+    memset(panel->qk, 0, spread->n * WG_PANEL * sizeof *panel->qk);
+    wg__panel_add_product(spread->q, spread->n, spread->n, panel->k, panel->qk);
 }
 
-/* What the boards add to mean and variance of candidates x .. x + count - 1. */
+/* What the boards add to mean and variance, and 2 U D'. */
 static void add_boards(const struct wg_board_work *work, const struct spread *spread, size_t q,
-                       size_t x, size_t count, const struct block *block, double *sums,
-                       double *variances)
+                       struct panel *panel)
 {
-    const size_t ld = work->candidates;
-    const float *deviations = work->deviations[q] + x;
-    float moved[BLOCK] = {0}, prior_squares[BLOCK] = {0}, known_squares[BLOCK] = {0};
+    float mean[WG_PANEL];
+    float moved[WG_PANEL] = {0}, prior_squares[WG_PANEL] = {0}, known_squares[WG_PANEL] = {0};
+    wg__board_deviations(work, q, panel->x, panel->count, WG_PANEL, mean, panel->d);
     for (size_t k = 0; k < work->kept; k++)
-        for (size_t i = 0; i < count; i++) {
-            const float d = deviations[k * ld + i];
+        for (size_t i = 0; i < WG_PANEL; i++) {
+            const float d = panel->d[k * WG_PANEL + i];
             moved[i] += d * spread->step[k];
             prior_squares[i] += d * d;
         }
+    wg__panel_add_product(spread->u, spread->n, work->kept, panel->d, panel->qk);
+    memset(panel->gd, 0, work->rows * WG_PANEL * sizeof *panel->gd);
+    wg__panel_add_product(spread->g, work->rows, work->kept, panel->d, panel->gd);
     for (size_t r = 0; r < work->rows; r++)
-        for (size_t i = 0; i < count; i++) {
-            const float g = block->gd[r * BLOCK + i];
+        for (size_t i = 0; i < WG_PANEL; i++) {
+            const float g = panel->gd[r * WG_PANEL + i];
             known_squares[i] += g * g;
         }
-    for (size_t i = 0; i < count; i++) {
-        sums[i] += (double)moved[i];
-        variances[i] += (double)prior_squares[i] - (double)known_squares[i];
+    for (size_t i = 0; i < panel->count; i++) {
+        panel->mean[i] += (double)mean[i] + (double)moved[i];
+        panel->variance[i] += (double)prior_squares[i] - (double)known_squares[i];
     }
 }
 
-/* Mean and sd of one channel on candidates x .. x + count - 1. */
-static void spread_block(const struct wg_board_work *work, const struct spread *spread, size_t c,
-                         double rho, size_t q, bool is_board, size_t x, size_t count,
-                         const double *prior, struct block *block, float *mean, float *sd)
+/* Mean and sd of one channel on a panel; its variance holds that of the residual's prior. */
+static void spread_panel(const struct wg_board_work *work, const struct spread *spread, size_t c,
+                         double rho, enum wg_tuning_kind kind, struct panel *panel, float *mean,
+                         float *sd)
 {
-    const size_t n = spread->n, ld = work->candidates;
-    const double constant = work->kernels[c].constant * work->kernels[c].constant;
-    double sums[BLOCK], variances[BLOCK];
-    for (size_t i = 0; i < count; i++) {
-        sums[i] = is_board ? (double)work->mean[q][x + i] : 0;
-        variances[i] = rho * rho * prior[i] + constant;
-    }
-    for (size_t r = 0; r < n; r++) {
-        const float *k = work->k[work->first[c] + r] + x;
-        for (size_t i = 0; i < count; i++) {
-            block->k[r * BLOCK + i] = (float)(rho * rho) * k[i] + (float)constant;
-            sums[i] += (double)(block->k[r * BLOCK + i] * spread->r[r]);
-        }
-    }
-    if (n > 0)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)count, (int)n, 1,
-                    spread->q, (int)n, block->k, BLOCK, 0, block->qk, BLOCK);
-    if (is_board) {
-        const float *deviations = work->deviations[q] + x;
-        if (n > 0)
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)count,
-                        (int)work->kept, 2, spread->u, (int)work->kept, deviations, (int)ld, 1,
-                        block->qk, BLOCK);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)work->rows, (int)count,
-                    (int)work->kept, 1, spread->g, (int)work->kept, deviations, (int)ld, 0,
-                    block->gd, BLOCK);
-        add_boards(work, spread, q, x, count, block, sums, variances);
-    }
-    for (size_t r = 0; r < n; r++)
-        for (size_t i = 0; i < count; i++)
-            variances[i] += (double)(block->k[r * BLOCK + i] * block->qk[r * BLOCK + i]);
-    for (size_t i = 0; i < count; i++) {
-        mean[x + i] = (float)sums[i];
-        sd[x + i] = (float)sqrt(fmax(variances[i], variance_floor));
+    memset(panel->mean, 0, sizeof panel->mean);
+    add_residual(work, spread, c, rho, panel);
+    if (wg__board_has(kind))
+        add_boards(work, spread, kind == WG_TUNING_ENERGY, panel);
+    for (size_t r = 0; r < spread->n; r++)
+        for (size_t i = 0; i < panel->count; i++)
+            panel->variance[i] +=
+                (double)(panel->k[r * WG_PANEL + i] * panel->qk[r * WG_PANEL + i]);
+    for (size_t i = 0; i < panel->count; i++) {
+        mean[panel->x + i] = (float)panel->mean[i];
+        sd[panel->x + i] = (float)sqrt(fmax(panel->variance[i], variance_floor));
     }
 }
 
@@ -178,10 +169,11 @@ enum wg_code wg__board_spread(struct wg_board_posterior *posterior, struct wg_bo
     const size_t rows = work->rows, kept = work->kept;
     struct wg_arena *arena = &posterior->arena;
     double *g = wg__arena_alloc(arena, rows * kept, sizeof *g);
-    struct block block = {.k = wg__arena_alloc(arena, rows * BLOCK, sizeof(float)),
-                          .qk = wg__arena_alloc(arena, rows * BLOCK, sizeof(float)),
-                          .gd = wg__arena_alloc(arena, rows * BLOCK, sizeof(float))};
-    if (!g || !block.k || !block.qk || !block.gd)
+    struct panel panel = {.d = wg__arena_alloc(arena, kept * WG_PANEL, sizeof(float)),
+                          .k = wg__arena_alloc(arena, rows * WG_PANEL, sizeof(float)),
+                          .qk = wg__arena_alloc(arena, rows * WG_PANEL, sizeof(float)),
+                          .gd = wg__arena_alloc(arena, rows * WG_PANEL, sizeof(float))};
+    if (!g || !panel.d || !panel.k || !panel.qk || !panel.gd)
         return wg__board_no_memory(work, err);
     memcpy(g, work->dx, rows * kept * sizeof *g);
     cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)rows,
@@ -190,18 +182,21 @@ enum wg_code wg__board_spread(struct wg_board_posterior *posterior, struct wg_bo
     const uint32_t *candidates = wg__board_pool_candidates(posterior->pool, &total);
     const struct wg_board_axes *axes = wg__board_pool_axes(posterior->pool);
     for (size_t c = 0; c < count; c++) {
+        const struct wg_residual_kernel *kernel = &work->kernels[c];
+        const double rho = posterior->rho[c];
         struct spread spread;
         const enum wg_code code = set_spread(posterior, work, &channels[c], c, g, &spread, err);
         if (code != WG_OK)
             return code;
-        for (size_t x = 0; x < total; x += BLOCK) {
-            const size_t width = block_width(total, x);
-            double prior[BLOCK] = {0};
-            for (size_t i = 0; i < width; i++)
-                prior[i] = wg__residual_kernel_variance(&work->kernels[c], axes, candidates[x + i]);
-            spread_block(work, &spread, c, posterior->rho[c], channels[c].kind == WG_TUNING_ENERGY,
-                         wg__board_has(channels[c].kind), x, width, prior, &block,
-                         posterior->means[c], posterior->sds[c]);
+        for (panel.x = 0; panel.x < total; panel.x += WG_PANEL) {
+            panel.count = total - panel.x < WG_PANEL ? total - panel.x : WG_PANEL;
+            for (size_t i = 0; i < panel.count; i++)
+                panel.variance[i] =
+                    rho * rho *
+                        wg__residual_kernel_variance(kernel, axes, candidates[panel.x + i]) +
+                    kernel->constant * kernel->constant;
+            spread_panel(work, &spread, c, rho, channels[c].kind, &panel, posterior->means[c],
+                         posterior->sds[c]);
         }
     }
     return WG_OK;

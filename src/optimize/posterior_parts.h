@@ -33,6 +33,13 @@ struct wg_board_posterior {
     double rho[WG_BOARD_CHANNELS_MAX];
 };
 
+/* A kept board, and what its weight makes of it. */
+struct wg_board_curve {
+    const float *values[2]; /* [candidates]: log t, log E */
+    float from[2];          /* the same at the reference */
+    float weight, root;     /* the root of the weight */
+};
+
 /* One update at work. */
 struct wg_board_work {
     size_t rows, members, candidates, kept;
@@ -47,14 +54,18 @@ struct wg_board_work {
     double *v;       /* [rows] */
     double *step;    /* [kept]: a of the Kalman step */
     struct wg_board_kept chosen;
-    float *mean[2];       /* of boards at candidates: time, energy */
-    float *deviations[2]; /* [kept][candidates] */
+    struct wg_board_curve *curves; /* [kept] */
 };
 
 static inline bool wg__board_has(enum wg_tuning_kind kind)
 {
     return kind != WG_TUNING_OTHER;
 }
+
+/* Weighted mean of the kept boards at candidates x .. x + count - 1 into `mean`, their weighted
+ * deviations from it into `deviations`, [kept][step]. Of time: q = 0, of energy: 1. */
+void wg__board_deviations(const struct wg_board_work *work, size_t q, size_t x, size_t count,
+                          size_t step, float *mean, float *deviations);
 
 enum wg_code wg__board_no_memory(const struct wg_board_work *work, struct wg_error *err);
 
