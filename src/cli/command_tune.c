@@ -218,6 +218,9 @@ static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_qu
     wg__buffer_printf(out, "energy: %s\nfirst trial: ", energy);
     wg__tune_configuration_text(out, space, question->configuration);
     wg__buffer_printf(out, "\n    why: %s\n", question->why);
+    if (setup->args->server.url != NULL && setup->args->command.count == 0)
+        wg__buffer_puts(out, "a dry run asks no server: what the model has is the default "
+                             "instead, where it is one of the levels\n");
 }
 
 /* The first question, of a tuner whose relative bounds are still unknown: any do. */

@@ -245,6 +245,21 @@ static void find_original(struct wg_tune_setup *setup)
     }
 }
 
+/* A knob without a place shall be known before anything is asked or started. */
+static enum wg_code check_places(const struct wg_tune_setup *setup, struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    for (size_t k = 0; k < setup->knobs.count && code == WG_OK; k++) {
+        const struct wg_tune_knob *knob = &setup->knobs.knobs[k];
+        const char *path = NULL;
+        double scale = 1;
+        if (!knob->is_device)
+            code =
+                wg__workload_server_find_place(&setup->server.opts, knob->name, &path, &scale, err);
+    }
+    return code;
+}
+
 /* A server that runs, or that the command behind -- starts. */
 static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *err)
 {
@@ -263,8 +278,10 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
     if (setup->workload_text == NULL || (args->command.count > 0 && setup->server_command == NULL))
         return wg__fail(err, WG_ENOMEM, "out of memory");
     find_original(setup);
-    const enum wg_code code = wg__tune_server_opts(
-        &setup->server, &args->server, setup->server_command, args->arrivals, args->seed, err);
+    enum wg_code code = wg__tune_server_opts(&setup->server, &args->server, setup->server_command,
+                                             args->arrivals, args->seed, err);
+    if (code == WG_OK)
+        code = check_places(setup, err);
     /* Its own counts tell the time of a batch only where batches are made. */
     if (setup->server.opts.concurrency == 0 && strcmp(args->server.statistics, "triton") == 0)
         setup->server.opts.concurrency = twice_largest_batch(&setup->knobs);

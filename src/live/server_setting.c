@@ -285,11 +285,6 @@ static enum wg_code configure(struct wg_workload_server *server, const struct ed
             load_if_missing(server);
         return WG_OK;
     }
-    if (server->control == NULL)
-        return wg__fail(err, WG_EINVAL,
-                        "knob '%s': '%s' is a place in a model's configuration, which an OpenAI "
-                        "server does not have",
-                        edits->values[0].name, edits->paths[0]);
     char *config = NULL;
     enum wg_code code = learn_base(server, err);
     if (code == WG_OK)
@@ -326,6 +321,25 @@ const char *wg__workload_server_path(const struct wg_workload_server_opts *opts,
     return path;
 }
 
+enum wg_code wg__workload_server_find_place(const struct wg_workload_server_opts *opts,
+                                            const char *knob, const char **path_out,
+                                            double *scale_out, struct wg_error *err)
+{
+    const char *path = wg__workload_server_path(opts, knob, scale_out);
+    if (path == NULL)
+        return wg__fail(err, WG_EINVAL,
+                        "knob '%s': tell its place (client.batch, command, or a path in the "
+                        "model's configuration)",
+                        knob);
+    if (opts->protocol == WG_SERVER_OPENAI && wg__server_place(path) == WG_SERVER_PLACE_CONFIG)
+        return wg__fail(err, WG_EINVAL,
+                        "knob '%s': '%s' is a place in a model's configuration, which an OpenAI "
+                        "server does not have",
+                        knob, path);
+    *path_out = path;
+    return WG_OK;
+}
+
 static enum wg_code whole(const struct wg_workload_setting *setting, double most, uint64_t *out,
                           struct wg_error *err)
 {
@@ -347,14 +361,12 @@ static enum wg_code place(const struct wg_workload_server *server,
                           struct wg_server_client *client, struct wg_error *err)
 {
     double scale = 1;
-    const char *path = wg__workload_server_path(&server->opts, setting->name, &scale);
-    if (path == NULL)
-        return wg__fail(err, WG_EINVAL,
-                        "knob '%s': tell its place (client.batch, command, or a path in the "
-                        "model's configuration)",
-                        setting->name);
+    const char *path = NULL;
     uint64_t value = 0;
-    enum wg_code code = WG_OK;
+    enum wg_code code =
+        wg__workload_server_find_place(&server->opts, setting->name, &path, &scale, err);
+    if (code != WG_OK)
+        return code;
     switch (wg__server_place(path)) {
     case WG_SERVER_PLACE_BATCH:
         code = whole(setting, 1 << 20, &value, err);

@@ -140,6 +140,11 @@ double wg__workload_server_switch_s(const struct wg_workload *workload);
 const char *wg__workload_server_path(const struct wg_workload_server_opts *opts, const char *knob,
                                      double *scale_out);
 
+/* The same, and WG_EINVAL with the reason where it has none. */
+enum wg_code wg__workload_server_find_place(const struct wg_workload_server_opts *opts,
+                                            const char *knob, const char **path_out,
+                                            double *scale_out, struct wg_error *err);
+
 /* What a running server's model has at a knob's place in its configuration, as the knob would be
  * told. False: that is not known, or it is another place. `*value_out` is NAN of a text that is no
  * number. */

@@ -158,6 +158,21 @@ class Serving(Served):
                 self.assertIn("is the model's name right? It has: m, other", done.stderr)
                 self.assertNotIn("crashed", done.stderr)
 
+    def test_a_knob_without_a_place_is_told_before_anything_is_asked(self):
+        nowhere = ("--server", "http://127.0.0.1:9", "--model", "m", "--energy", "model:busy=60,idle=20")
+        for more in ((), ("--dry-run",)):
+            done = self.tune(*nowhere, "--knob", "foo=1,2:batch", *more)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn("knob 'foo': tell its place", done.stderr)
+            done = self.tune(*nowhere, "--protocol", "openai", "--knob", "batch=1,2:batch", *more)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn("which an OpenAI server does not have", done.stderr)
+        done = self.tune(*nowhere, "--knob", "batch=1,2:batch", "--dry-run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("a dry run asks no server: what the model has is the default instead", done.stdout)
+        done = self.tune(*nowhere, "--knob", "batch=1,2:batch", "--dry-run", "--", "serve", "{batch}")
+        self.assertNotIn("asks no server", done.stdout)
+
     def test_what_the_server_has_is_the_default_where_it_is_a_level(self):
         # It has max_batch_size 4, no delay and one instance.
         words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--max-trials", "1", "--knob", "batch=1,2,4:batch")
