@@ -41,7 +41,7 @@ enum { TILE = 4, ROWS_MOST = 4 };
     TARGET static void NAME(const float *matrix, size_t rows, size_t inner, const float *panel,    \
                             float *out)                                                            \
     {                                                                                              \
-        for (size_t column = 0; column < WG_PANEL; column += TILE * (LANES)) {                     \
+        for (size_t column = 0; column < WG_PANEL; column += (size_t)TILE * (LANES)) {             \
             size_t r = 0;                                                                          \
             for (; r + (AT_ONCE) <= rows; r += (AT_ONCE))                                          \
                 NAME##_tile(AT_ONCE, matrix + r * inner, inner, panel + column,                    \
