@@ -325,13 +325,16 @@ static void warn(const struct session *session)
     if (applied->is_infeasible)
         (void)fprintf(stderr, "wattgov tune apply: this configuration is not known to keep its "
                               "limits (is_feasible: false): it came nearest\n");
-    for (size_t i = 0; i < applied->count && !session->args->quiet; i++)
+    for (size_t i = 0; i < applied->count && !session->args->quiet; i++) {
+        char variable[WG_TUNE_VALUE_SIZE];
+        wg__tune_variable_name(variable, applied->knobs[i].name);
         if (!applied->knobs[i].is_device && !wg__tune_server_has(applied, i) &&
             !wg__tune_template_has(session->args->command.words, applied->knobs[i].name))
             (void)fprintf(stderr,
                           "wattgov tune apply: {%s} stands nowhere in the command: it must read "
-                          "$WATTGOV_TUNE_... of its environment, or be set by you\n",
-                          applied->knobs[i].name);
+                          "$%s of its environment, or be set by you\n",
+                          applied->knobs[i].name, variable);
+    }
     if (!session->args->quiet)
         warn_of_unset(session);
 }

@@ -176,11 +176,13 @@ static void note_unused(const struct wg_tune_setup *setup)
 {
     for (size_t k = 0; k < setup->knobs.count && !setup->args->quiet; k++) {
         const struct wg_tune_knob *knob = &setup->knobs.knobs[k];
+        char variable[WG_TUNE_VALUE_SIZE];
+        wg__tune_variable_name(variable, knob->name);
         if (!knob->is_device && !wg__tune_template_has(setup->args->command.words, knob->name))
             (void)fprintf(stderr,
-                          "wattgov tune: {%s} stands nowhere in the command: it must read "
-                          "$WATTGOV_TUNE_... of its environment\n",
-                          knob->name);
+                          "wattgov tune: {%s} stands nowhere in the command: it must read $%s of "
+                          "its environment\n",
+                          knob->name, variable);
     }
 }
 

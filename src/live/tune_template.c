@@ -65,14 +65,19 @@ static char *fill_word(const char *word, const struct wg_workload_setting *setti
     return made;
 }
 
+void wg__tune_variable_name(char out[static WG_TUNE_VALUE_SIZE], const char *knob)
+{
+    (void)snprintf(out, WG_TUNE_VALUE_SIZE, "WATTGOV_TUNE_%.64s", knob);
+    for (char *at = out; *at != '\0'; at++)
+        *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '_';
+}
+
 static char *variable(const struct wg_workload_setting *setting)
 {
-    char value[WG_TUNE_VALUE_SIZE], text[WG_TUNE_VALUE_SIZE + 96];
+    char name[WG_TUNE_VALUE_SIZE], value[WG_TUNE_VALUE_SIZE], text[2 * WG_TUNE_VALUE_SIZE];
+    wg__tune_variable_name(name, setting->name);
     wg__tune_value_text(value, setting);
-    int length = snprintf(text, sizeof text, "WATTGOV_TUNE_%.64s", setting->name);
-    for (char *at = text; *at != '\0'; at++)
-        *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '_';
-    (void)snprintf(text + length, sizeof text - (size_t)length, "=%s", value);
+    (void)snprintf(text, sizeof text, "%s=%s", name, value);
     return wg__strdup(text);
 }
 

@@ -35,4 +35,7 @@ enum { WG_TUNE_VALUE_SIZE = 128 };
 void wg__tune_value_text(char out[static WG_TUNE_VALUE_SIZE],
                          const struct wg_workload_setting *setting);
 
+/* "WATTGOV_TUNE_BATCH" of "batch". */
+void wg__tune_variable_name(char out[static WG_TUNE_VALUE_SIZE], const char *knob);
+
 #endif

@@ -92,7 +92,7 @@ class Applying(Case):
             done = self.tune("apply", path, "--", *self.script(f"{tool('wattgov-vgpu')} show --json"))
             self.assertEqual(json.loads(done.stdout)["gpus"][0]["limit_w"], 225, done.stderr)
             self.assertIn("not known to keep its limits", done.stderr)
-            self.assertIn("{batch} stands nowhere in the command", done.stderr)
+            self.assertIn("{batch} stands nowhere in the command: it must read $WATTGOV_TUNE_BATCH of", done.stderr)
             self.assertNotIn("{power_limit}", done.stderr)
 
     def test_a_knob_of_another_command_is_told(self):
@@ -157,7 +157,7 @@ class ApplyingToAServer(Served):
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("no server answers at http://127.0.0.1:9: not set: max_batch_size 2, "
                       "dynamic_batching.max_queue_delay_microseconds 2000 of model m", done.stderr)
-        self.assertIn("{clients} stands nowhere in the command", done.stderr)
+        self.assertIn("{clients} stands nowhere in the command: it must read $WATTGOV_TUNE_CLIENTS of", done.stderr)
 
     def test_what_a_server_refuses_stops_all_but_a_best_effort(self):
         before = self.configuration()
