@@ -69,7 +69,6 @@ static const uint64_t tend_ns = 250000000;
 
 struct session {
     const struct args *args;
-    const char *path; /* of the file */
     struct wg_machine *machine;
     struct wg_tune_applied applied;
     struct wg_device_hold hold;
@@ -207,8 +206,7 @@ static enum wg_code prepare(struct session *session, struct wg_error *err)
                       err->text);
         wg__device_hold_close(&session->hold);
     }
-    code = wg__tune_server_hold(&session->server, &session->applied, session->path,
-                                session->args->quiet, err);
+    code = wg__tune_server_hold(&session->server, &session->applied, session->args->quiet, err);
     if (code == WG_OK || !session->args->best_effort)
         return code;
     (void)fprintf(stderr,
@@ -389,7 +387,6 @@ int wg__command_tune_apply(int argc, char *argv[])
         return wg__command_fail(&set, &err);
     }
     session->args = &args;
-    session->path = path;
     session->hold.guard.pidfd = -1;
     warn(session);
     wg__signals_block(&session->signals, true);

@@ -73,8 +73,8 @@ static size_t collect(const struct wg_tune_applied *applied, struct wg_workload_
 }
 
 enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
-                                  const struct wg_tune_applied *applied, const char *path,
-                                  bool is_quiet, struct wg_error *err)
+                                  const struct wg_tune_applied *applied, bool is_quiet,
+                                  struct wg_error *err)
 {
     struct wg_workload_setting settings[WG_TUNING_KNOBS_MAX];
     struct wg_server_knob_path paths[WG_TUNING_KNOBS_MAX];
@@ -82,8 +82,6 @@ enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
     const size_t count = collect(applied, settings, paths);
     if (count == 0)
         return WG_OK;
-    char original[4096 + 16];
-    (void)snprintf(original, sizeof original, "%.4096s.state.server", path);
     const struct wg_workload_server_opts opts = {.protocol = server->protocol,
                                                  .url = server->url,
                                                  .control_url = given(server->control_url),
@@ -92,7 +90,6 @@ enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
                                                  .paths = paths,
                                                  .path_count = count,
                                                  .config_file = given(server->model_config),
-                                                 .original_file = original,
                                                  .is_only_set = true};
     enum wg_code code = wg__workload_server_open(&hold->workload, &opts, err);
     if (code == WG_EUNREACHABLE) {

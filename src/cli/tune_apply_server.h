@@ -6,8 +6,8 @@
  *                            what it had before
  *     one that does not      nothing is set, and that is said: the command itself may start it
  *
- * What the model had is kept in FILE.state.server meanwhile, as `wattgov tune -o FILE` does it:
- * whoever is killed leaves it to the next of either.
+ * What the model had is kept meanwhile, as `wattgov tune` does it (live/server_original.h): whoever
+ * is killed leaves it to the next of either.
  *
  * Owns: see the struct.    Threads: the main thread.
  */
@@ -27,11 +27,11 @@ struct wg_tune_server_hold {
 /* Whether knob `at` stands in the configuration of a served model. */
 bool wg__tune_server_has(const struct wg_tune_applied *applied, size_t at);
 
-/* Sets them all; `path` is that of the result. WG_OK too where no such knob is, or no server
- * answers. Else as it went: it did not take them, and has its own configuration at the release. */
+/* Sets them all. WG_OK too where no such knob is, or no server answers. Else as it went: it did not
+ * take them, and has its own configuration at the release. */
 enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
-                                  const struct wg_tune_applied *applied, const char *path,
-                                  bool is_quiet, struct wg_error *err);
+                                  const struct wg_tune_applied *applied, bool is_quiet,
+                                  struct wg_error *err);
 
 /* Gives its own configuration back; false: that failed, which is said. */
 bool wg__tune_server_release(struct wg_tune_server_hold *hold, bool is_quiet);

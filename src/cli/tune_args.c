@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -233,20 +232,6 @@ static unsigned twice_largest_batch(const struct wg_tune_knobs *knobs)
     return (unsigned)fmin(2 * largest, most);
 }
 
-/* Where the configuration of a running server is kept meanwhile. */
-static void find_original(struct wg_tune_setup *setup)
-{
-    const struct wg_tune_args *args = setup->args;
-    if (setup->state[0] != '\0' && args->command.count == 0) {
-        (void)snprintf(setup->original, sizeof setup->original, "%s.server", setup->state);
-        if (!args->dry_run && access(setup->original, F_OK) == 0)
-            (void)fprintf(stderr,
-                          "wattgov tune: an earlier run was killed: the configuration that the "
-                          "model had before comes back at the end of this one (%s)\n",
-                          setup->original);
-    }
-}
-
 /* A knob without a place shall be known before anything is asked or started. */
 static enum wg_code check_places(const struct wg_tune_setup *setup, struct wg_error *err)
 {
@@ -279,7 +264,6 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
     wg__buffer_fini(&text);
     if (setup->workload_text == NULL || (args->command.count > 0 && setup->server_command == NULL))
         return wg__fail(err, WG_ENOMEM, "out of memory");
-    find_original(setup);
     enum wg_code code = wg__tune_server_opts(&setup->server, &args->server, setup->server_command,
                                              args->arrivals, args->seed, err);
     if (code == WG_OK)
@@ -287,7 +271,6 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
     /* Its own counts tell the time of a batch only where batches are made. */
     if (setup->server.opts.concurrency == 0 && strcmp(args->server.statistics, "triton") == 0)
         setup->server.opts.concurrency = twice_largest_batch(&setup->knobs);
-    setup->server.opts.original_file = setup->original[0] != '\0' ? setup->original : NULL;
     return code == WG_OK && !args->dry_run
                ? wg__workload_server_open(&setup->workload, &setup->server.opts, err)
                : code;

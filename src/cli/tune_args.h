@@ -43,8 +43,7 @@ struct wg_tune_setup {
     char slo[WG_TUNE_TERM_SIZE];
     char holder[128];
     char state[4096];
-    char original[4096 + 8]; /* beside it: what a server had before */
-    char *workload_text;     /* the command, or the server */
+    char *workload_text; /* the command, or the server */
     struct wg_tune_server_opts server;
     char *server_command; /* for /bin/sh -c; NULL: none */
     char *identity;       /* JSON */

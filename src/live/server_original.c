@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a server had; see server_original.h.
+ * What a served model has of its own; see server_original.h.
  */
 #include "live/server_original.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -14,8 +19,74 @@
 #include "base/file.h"
 #include "base/json.h"
 
-enum wg_code wg__server_original_write(const char *path, const char *server, const char *model,
-                                       const char *config, struct wg_error *err)
+/* -- The claim -------------------------------------------------------------------------------- */
+
+/* FNV-1a; the end of a text counts too, so that "a" "bc" is not "ab" "c". */
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    for (size_t i = 0; i <= strlen(text); i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3;
+    return hash;
+}
+
+static enum wg_code open_lock(struct wg_server_claim *claim, const char *server, const char *model,
+                              struct wg_error *err)
+{
+    char folder[WG_STATE_DIR_MAX], lock[sizeof claim->path];
+    enum wg_code code = wg__state_dir(folder, sizeof folder - sizeof "/servers", err);
+    if (code == WG_OK) {
+        memcpy(folder + strlen(folder), "/servers", sizeof "/servers");
+        code = wg__state_dir_make(folder, err);
+    }
+    if (code != WG_OK)
+        return code;
+    const uint64_t hash = add_text(add_text(0xCBF29CE484222325, server), model);
+    (void)snprintf(claim->path, sizeof claim->path, "%s/%016llx.json", folder,
+                   (unsigned long long)hash);
+    (void)snprintf(lock, sizeof lock, "%s/%016llx.lock", folder, (unsigned long long)hash);
+    claim->fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return claim->fd >= 0 ? WG_OK : wg__fail_errno(err, errno, "opening %s", lock);
+}
+
+enum wg_code wg__server_claim(struct wg_server_claim *claim, const char *server, const char *model,
+                              struct wg_error *err)
+{
+    struct wg_error cause = {.code = WG_OK};
+    claim->fd = -1;
+    const enum wg_code code = open_lock(claim, server, model, &cause);
+    if (code != WG_OK)
+        return wg__fail(err, code,
+                        "%.150s; a model is not set before what it has is kept there: set "
+                        "WATTGOV_STATE_DIR to a folder that can be written",
+                        cause.text);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(claim->fd, F_SETLK, &lock) == 0)
+        return WG_OK;
+    const int failed = errno;
+    const bool is_busy = failed == EACCES || failed == EAGAIN;
+    const bool has_holder =
+        is_busy && fcntl(claim->fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    wg__server_unclaim(claim);
+    if (has_holder)
+        return wg__fail(err, WG_EBUSY, "model %.60s at %.80s is set by another wattgov (pid %ld)",
+                        model, server, (long)lock.l_pid);
+    if (is_busy)
+        return wg__fail(err, WG_EBUSY, "model %.60s at %.80s is set by another wattgov", model,
+                        server);
+    return wg__fail_errno(err, failed, "locking %.60s at %.80s", model, server);
+}
+
+void wg__server_unclaim(struct wg_server_claim *claim)
+{
+    if (claim->fd >= 0)
+        (void)close(claim->fd);
+    claim->fd = -1;
+}
+
+/* -- The file --------------------------------------------------------------------------------- */
+
+enum wg_code wg__server_original_write(const struct wg_server_claim *claim, const char *server,
+                                       const char *model, const char *config, struct wg_error *err)
 {
     struct wg_buffer text;
     struct wg_json json;
@@ -27,8 +98,9 @@ enum wg_code wg__server_original_write(const char *path, const char *server, con
     if (config != NULL)
         wg__json_member_string(&json, "config", config);
     wg__json_close(&json);
-    const enum wg_code code = text.failed ? wg__fail(err, WG_ENOMEM, "%s: out of memory", path)
-                                          : wg__file_write(path, text.data, text.length, err);
+    const enum wg_code code = text.failed
+                                  ? wg__fail(err, WG_ENOMEM, "%s: out of memory", claim->path)
+                                  : wg__file_write(claim->path, text.data, text.length, err);
     wg__buffer_fini(&text);
     return code;
 }
@@ -39,25 +111,33 @@ static bool is_text(const json_t *root, const char *key, const char *expected)
     return text != NULL && strcmp(text, expected) == 0;
 }
 
-enum wg_code wg__server_original_read(char **config_out, const char *path, const char *server,
-                                      const char *model, struct wg_error *err)
+enum wg_code wg__server_original_read(const struct wg_server_claim *claim, const char *server,
+                                      const char *model, bool *is_there, char **config_out,
+                                      struct wg_error *err)
 {
     *config_out = NULL;
-    if (access(path, F_OK) != 0)
+    *is_there = access(claim->path, F_OK) == 0;
+    if (!*is_there)
         return WG_OK;
     json_error_t cause;
-    json_t *root = json_load_file(path, 0, &cause);
+    json_t *root = json_load_file(claim->path, 0, &cause);
     if (root == NULL)
         return wg__fail(err, WG_EDATA,
                         "%s:%d: a model's configuration is expected, as an earlier run kept it: %s",
-                        path, cause.line, cause.text);
+                        claim->path, cause.line, cause.text);
     const char *config = json_string_value(json_object_get(root, "config"));
     enum wg_code code = WG_OK;
-    if (config != NULL && is_text(root, "server", server) && is_text(root, "model", model)) {
+    *is_there = is_text(root, "server", server) && is_text(root, "model", model);
+    if (*is_there && config != NULL) {
         *config_out = wg__strdup(config);
         if (*config_out == NULL)
-            code = wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
+            code = wg__fail(err, WG_ENOMEM, "%s: out of memory", claim->path);
     }
     json_decref(root);
     return code;
+}
+
+void wg__server_original_remove(const struct wg_server_claim *claim)
+{
+    (void)unlink(claim->path);
 }

@@ -21,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "live/load_generator.h"
+#include "live/server_original.h"
 #include "live/server_process.h"
 #include "live/server_target.h"
 #include "live/triton_control.h"
@@ -47,15 +48,17 @@ struct wg_workload_server {
 
     struct wg_server_process process;
     bool has_process;
-    struct wg_buffer line;    /* the command that runs */
-    bool is_line_known;       /* it does, as far as we know */
-    char *base_config;        /* the configuration that the server had at first; NULL: not known */
-    char *original;           /* what it had before our first load; NULL: not known */
-    bool was_set;             /* at least once: the model and its places are there */
-    bool is_changed;          /* it has been loaded by us, and not given back */
-    char *config;             /* the one that it has; NULL: not known, or its own */
-    bool is_config_known;     /* it has it, as far as we know */
-    struct wg_buffer setting; /* the last command line that was set; for recover */
+    struct wg_buffer line; /* the command that runs */
+    bool is_line_known;    /* it does, as far as we know */
+    char *base_config;     /* the configuration that the server had at first; NULL: not known */
+    struct wg_server_claim claim; /* that we set the model, and nobody else */
+    char *original;               /* what it had before our first load; NULL: not known */
+    bool was_left;                /* by one that was killed */
+    bool was_set;                 /* at least once: the model and its places are there */
+    bool is_changed;              /* it has been loaded by us, and not given back */
+    char *config;                 /* the one that it has; NULL: not known, or its own */
+    bool is_config_known;         /* it has it, as far as we know */
+    struct wg_buffer setting;     /* the last command line that was set; for recover */
 
     struct wg_triton_control *control; /* NULL with openai */
     struct wg_http_client *client;

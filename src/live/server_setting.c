@@ -12,13 +12,11 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "live/server_config.h"
-#include "live/server_original.h"
 #include "live/server_parts.h"
 #include "net/http_call.h"
 #include "net/kserve_json.h"
@@ -33,7 +31,8 @@ enum wg_code wg__server_outcome(enum wg_code code, const struct wg_error *err,
 {
     *outcome = WG_WORKLOAD_OK;
     why[0] = '\0';
-    if (code == WG_OK || code == WG_ENOMEM || code == WG_EINVAL || code == WG_EUNSUPPORTED)
+    if (code == WG_OK || code == WG_ENOMEM || code == WG_EINVAL || code == WG_EUNSUPPORTED ||
+        code == WG_EBUSY)
         return code;
     (void)snprintf(why, WG_WORKLOAD_WHY_SIZE, "%.*s", WG_WORKLOAD_WHY_SIZE - 1, err->text);
     *outcome = code == WG_ETIMEOUT ? WG_WORKLOAD_HUNG : WG_WORKLOAD_CRASHED;
@@ -180,12 +179,38 @@ static enum wg_code load(struct wg_workload_server *server, const char *config,
     return code;
 }
 
+static const char *control_url(const struct wg_workload_server *server)
+{
+    return server->opts.control_url != NULL ? server->opts.control_url : server->opts.url;
+}
+
+/* Nobody else sets the model meanwhile. What one that was killed has left is the model's own. */
+static enum wg_code claim(struct wg_workload_server *server, struct wg_error *err)
+{
+    if (server->claim.fd >= 0 || server->has_process)
+        return WG_OK;
+    enum wg_code code = wg__server_claim(&server->claim, control_url(server), server->model, err);
+    if (code != WG_OK)
+        return code;
+    code = wg__server_original_read(&server->claim, control_url(server), server->model,
+                                    &server->was_left, &server->original, err);
+    server->is_changed = server->was_left;
+    if (code == WG_OK && server->original != NULL && server->base_config == NULL) {
+        server->base_config = wg__strdup(server->original);
+        code = server->base_config != NULL ? WG_OK : no_memory(err);
+    }
+    if (code != WG_OK)
+        wg__server_unclaim(&server->claim);
+    return code;
+}
+
 /* What the model is like before we change it. One that a running server cannot even load as its
  * repository has it is not there: Triton has no status of its own for that. */
 static enum wg_code learn_base(struct wg_workload_server *server, struct wg_error *err)
 {
-    if (server->base_config != NULL)
-        return WG_OK;
+    const enum wg_code claimed = claim(server, err);
+    if (claimed != WG_OK || server->base_config != NULL)
+        return claimed;
     struct wg_error ignored, cause = {.code = WG_OK};
     if (wg__triton_model_ready(server->control, &ignored) != WG_OK) {
         const enum wg_code code = load(server, NULL, &cause);
@@ -215,19 +240,19 @@ struct edits {
     size_t count;
 };
 
-/* What the server has is kept before it is changed, in a file too where one is named: whoever is
- * killed in between leaves it for the next run. */
+/* What the model has is kept before it is changed. That of the repository is meant where there is
+ * none to read: by gRPC, or because it is not loaded. Where it is merely not told now, nothing is
+ * changed. */
 static enum wg_code keep_original(struct wg_workload_server *server, struct wg_error *err)
 {
     if (server->is_changed || server->has_process)
         return WG_OK;
-    struct wg_error ignored;
-    if (server->original == NULL)
-        (void)wg__triton_config(server->control, &server->original, &ignored);
-    enum wg_code code = WG_OK;
-    if (server->opts.original_file != NULL)
-        code = wg__server_original_write(server->opts.original_file, server->opts.url,
-                                         server->model, server->original, err);
+    enum wg_code code = claim(server, err);
+    if (code == WG_OK && server->original == NULL)
+        code = wg__triton_config(server->control, &server->original, err);
+    if (code == WG_OK || code == WG_EUNSUPPORTED || code == WG_ENOENT)
+        code = wg__server_original_write(&server->claim, control_url(server), server->model,
+                                         server->original, err);
     server->is_changed = code == WG_OK;
     return code;
 }
@@ -235,9 +260,11 @@ static enum wg_code keep_original(struct wg_workload_server *server, struct wg_e
 void wg__server_adopt(struct wg_workload *workload)
 {
     struct wg_workload_server *server = wg__server_of(workload);
-    if (server->is_changed && server->opts.original_file != NULL)
-        (void)unlink(server->opts.original_file);
-    server->is_changed = false;
+    if (!server->is_changed)
+        return;
+    server->is_changed = server->was_left = false;
+    wg__server_original_remove(&server->claim);
+    wg__server_unclaim(&server->claim);
 }
 
 enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
@@ -251,13 +278,16 @@ enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WOR
     const enum wg_code code = load(server, server->original, &cause);
     forget_config(server);
     if (code != WG_OK)
-        return wg__fail(err, code, "%.60s at %.60s does not have its own configuration back: %.90s",
+        return wg__fail(err, code,
+                        "%.40s at %.50s does not have its own configuration back (the next tune or "
+                        "tune apply of it gives it back): %.70s",
                         server->model, server->opts.url, cause.text);
+    (void)snprintf(note, WG_WORKLOAD_WHY_SIZE, "%.50s at %.50s has the configuration %s again",
+                   server->model, server->opts.url,
+                   server->original == NULL ? "of its repository"
+                   : server->was_left       ? "that it had before an earlier run was killed"
+                                            : "that it had before");
     wg__server_adopt(workload);
-    (void)snprintf(note, WG_WORKLOAD_WHY_SIZE, "%.60s at %.60s has %s again", server->model,
-                   server->opts.url,
-                   server->original != NULL ? "the configuration that it had before"
-                                            : "the configuration of its repository");
     return WG_OK;
 }
 

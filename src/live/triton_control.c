@@ -274,6 +274,9 @@ enum wg_code wg__triton_config(struct wg_triton_control *control, char **out, st
     const enum wg_code code = get_model(control, "/config", "the model's configuration", err);
     if (code != WG_OK)
         return code;
+    if (!wg__kserve_is_config(control->reply.body.data, control->reply.body.length))
+        return wg__fail(err, WG_EDATA, "the answer is no model's configuration: %.60s",
+                        control->reply.body.length > 0 ? control->reply.body.data : "nothing");
     *out = wg__strdup(control->reply.body.data);
     return *out != NULL ? WG_OK
                         : wg__fail(err, WG_ENOMEM, "the model's configuration: out of memory");

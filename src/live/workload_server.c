@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/source.h"
-#include "live/server_original.h"
 #include "live/server_parts.h"
 #include "net/http_call.h"
 
@@ -284,6 +283,7 @@ static void close_server(struct wg_workload *workload)
     wg__buffer_fini(&server->setting);
     wg__free(server->base_config);
     wg__free(server->original);
+    wg__server_unclaim(&server->claim);
     wg__free(server->config);
     wg__arena_fini(&server->arena);
     wg__free(server);
@@ -352,9 +352,9 @@ static bool keep_options(struct wg_workload_server *server,
     server->opts = *given;
     struct wg_workload_server_opts *opts = &server->opts;
     const char **const texts[] = {
-        &opts->url,     &opts->control_url, &opts->model,         &opts->model_version,
-        &opts->prompt,  &opts->arrivals,    &opts->config_file,   &opts->ready_path,
-        &opts->command, &opts->log_file,    &opts->original_file,
+        &opts->url,     &opts->control_url, &opts->model,       &opts->model_version,
+        &opts->prompt,  &opts->arrivals,    &opts->config_file, &opts->ready_path,
+        &opts->command, &opts->log_file,
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (!keep(server, texts[i]))
@@ -459,22 +459,10 @@ static enum wg_code read_config(struct wg_workload_server *server, struct wg_err
     return code;
 }
 
-/* The one that is told, and the one that a killed run has left. */
-static enum wg_code read_configs(struct wg_workload_server *server, struct wg_error *err)
-{
-    const struct wg_workload_server_opts *opts = &server->opts;
-    enum wg_code code = read_config(server, err);
-    if (code == WG_OK && opts->original_file != NULL && opts->model != NULL)
-        code = wg__server_original_read(&server->original, opts->original_file, opts->url,
-                                        opts->model, err);
-    server->is_changed = server->original != NULL;
-    return code;
-}
-
 static enum wg_code open_parts(struct wg_workload_server *server, struct wg_error *err)
 {
     const struct wg_workload_server_opts *opts = &server->opts;
-    enum wg_code code = read_configs(server, err);
+    enum wg_code code = read_config(server, err);
     if (code == WG_OK && opts->arrivals != NULL) {
         struct wg_rng rng;
         wg__rng_init(&rng, opts->seed);
@@ -505,6 +493,7 @@ enum wg_code wg__workload_server_open(struct wg_workload **out,
     if (server == NULL)
         return wg__fail(err, WG_ENOMEM, "%s: out of memory", opts->url);
     server->base.ops = &server_ops;
+    server->claim.fd = -1;
     wg__arena_init(&server->arena);
     wg__load_result_init(&server->result);
     if (!keep_options(server, opts))

@@ -109,10 +109,6 @@ struct wg_workload_server_opts {
     const char *config_file; /* the model's configuration, JSON, where the server does not tell it;
                                 NULL: it is asked */
 
-    /* Where the configuration that a running server had is kept while another one is loaded; NULL:
-     * nowhere. If it is there at the opening, somebody was killed, and it is what comes back. */
-    const char *original_file;
-
     enum wg_server_statistics statistics;
     bool is_foreign_load; /* somebody else sends the requests: only the counts are read */
     bool is_only_set;     /* nothing is measured: it gets a configuration, and its own back */

@@ -214,6 +214,14 @@ enum wg_code wg__kserve_read_shape(size_t *batch_out, size_t *instances_out, con
     return WG_OK;
 }
 
+bool wg__kserve_is_config(const char *text, size_t length)
+{
+    json_t *root = json_loadb(text, length, 0, NULL);
+    const bool is_it = json_object_size(root) > 0;
+    json_decref(root);
+    return is_it;
+}
+
 enum wg_code wg__kserve_read_models(struct wg_buffer *out, const char *text, size_t length,
                                     struct wg_error *err)
 {

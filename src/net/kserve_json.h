@@ -37,6 +37,9 @@ enum wg_code wg__kserve_read_statistics(struct wg_kserve_statistics *out, const 
 enum wg_code wg__kserve_read_shape(size_t *batch_out, size_t *instances_out, const char *text,
                                    size_t length, struct wg_error *err);
 
+/* Whether that can be a model's configuration: an object that says something. */
+bool wg__kserve_is_config(const char *text, size_t length);
+
 /* Of POST /v2/repository/index: the names, with ", " between them. */
 enum wg_code wg__kserve_read_models(struct wg_buffer *out, const char *text, size_t length,
                                     struct wg_error *err);

@@ -9,6 +9,8 @@ to max_batch_size of them, waiting at most the queue delay for more, and sleep b
 a queue before it is M/D/1 where arrivals are Poisson and batches of one. It keeps a log of each request
 (when it came, when its batch began and ended, how large that was): GET /fake/log. What it does wrong:
 POST /fake/mode {"mode": "error" | "hang" | "close" | "garbage" | "oom" | "cut", "share": 0.5}.
+The next answers at a path, in turn (status, body; 0: the true one; -1: none ever): POST /fake/plan
+{"path": "/v2/models/m/config", "answers": [[0, ""], [503, ""], [200, "{}"]]}.
 """
 import argparse
 import asyncio
@@ -31,6 +33,7 @@ class Model:
             "parameters": {"threads": {"string_value": "1"}}}
         self.mode, self.share = "", 1.0
         self.asked = 0
+        self.planned = {}
         self.log = []
         self.waiting = []
         self.generation = 0
@@ -160,6 +163,11 @@ class Http:
 
     async def answer(self, method, path, headers, body, writer):
         model = self.model
+        status, text = model.planned[path].pop(0) if model.planned.get(path) else (0, "")
+        if status < 0:
+            await asyncio.sleep(3600)
+        if status > 0:
+            return self.reply(writer, status, text.encode())
         if path.endswith("/infer"):
             return await self.infer(path, headers, body, writer)
         if path.startswith("/v1/") and method == "POST":
@@ -171,6 +179,10 @@ class Http:
         if path == "/fake/mode":
             wanted = json.loads(body)
             model.mode, model.share = wanted["mode"], wanted.get("share", 1.0)
+            return self.reply(writer, 200, {})
+        if path == "/fake/plan":
+            wanted = json.loads(body)
+            model.planned[wanted["path"]] = wanted["answers"]
             return self.reply(writer, 200, {})
         if path == "/fake/restart":
             model.load(None)

@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 
 import vgpu_case
@@ -119,13 +120,13 @@ class Applying(Case):
 
 
 class ApplyingToAServer(Served):
-    def write(self, batch=2, url=None):
-        with open(self.path("r.yaml"), "w", encoding="utf-8") as file:
+    def write(self, batch=2, url=None, name="r.yaml"):
+        with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(f"schema: wattgov.tune.result/1\nserver: {{url: '{url or self.url}', protocol: kserve_http, model: m}}\nknobs:\n"
                        f"  - {{name: batch, role: batch, value: {batch}, path: max_batch_size}}\n"
                        "  - {name: delay, role: delay, value: 0.002, path: dynamic_batching.max_queue_delay_microseconds}\n"
                        "  - {name: clients, role: category, value: many, path: client.concurrency, scale: 1}\n")
-        return self.path("r.yaml")
+        return self.path(name)
 
     def seen(self):
         with open(self.path("seen"), encoding="utf-8") as file:
@@ -149,7 +150,6 @@ class ApplyingToAServer(Served):
                       f"dynamic_batching.max_queue_delay_microseconds {delay_us}\n", done.stderr)
         self.assertIn("has the configuration that it had before again", done.stderr)
         self.assertNotIn("stands nowhere in the command", done.stderr)
-        self.assertFalse(os.path.exists(made + ".state.server"))
         self.assertEqual(self.tune("apply", "-q", made, "--", "true").stderr, "")
 
     def test_a_server_that_does_not_run_is_left_to_the_command(self):
@@ -177,7 +177,21 @@ class ApplyingToAServer(Served):
         process.kill()
         process.wait()
         self.assertEqual(self.configuration()["max_batch_size"], 2)
-        self.assertEqual(self.tune("apply", self.write(), "--", *self.asking()).returncode, 5)
+        self.assertEqual(self.tune("apply", self.write(1, name="other.yaml"), "--", *self.asking()).returncode, 5)
+        self.assertEqual((self.seen()["max_batch_size"], self.configuration()), (1, before))
+
+    def test_one_at_a_time_holds_a_model(self):
+        before = self.configuration()
+        process = self.in_background("apply", self.write(), "--", *self.asking("read line"), stdin=subprocess.PIPE)
+        wait_for(lambda: os.path.exists(self.path("seen")) and self.configuration()["max_batch_size"] == 2, "the model's load")
+        other = self.write(1, name="other.yaml")
+        done = self.tune("apply", other, "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"is set by another wattgov (pid {process.pid})", done.stderr)
+        done = self.tune("apply", "--best-effort", other, "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+        self.assertEqual(self.configuration()["max_batch_size"], 2)
+        process.communicate("\n")
         self.assertEqual(self.configuration(), before)
 
     def test_a_server_that_cannot_be_is_told(self):

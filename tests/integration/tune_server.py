@@ -33,9 +33,20 @@ class Served(Case):
         self.stack.callback(server.kill)
         return f"http://127.0.0.1:{json.loads(server.stdout.readline())['http']}"
 
-    def ask(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
-            return json.loads(answer.read())
+    def ask(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(self.url + path, data, timeout=10) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def plan(self, path, *answers):
+        self.ask("/fake/plan", {"path": path, "answers": answers})
+
+    def load_by_hand(self):
+        """What the repository does not have; the configuration then."""
+        config = self.configuration()
+        config["parameters"]["threads"]["string_value"] = "9"
+        self.ask("/v2/repository/models/m/load", {"parameters": {"config": json.dumps(config)}})
+        return config
 
     MODEL = ("--model", "m", "--shape", "x:1x3", "--energy", "model:busy=60,idle=20", "--warm-up", "100ms")
     BRIEFLY = ("--min-window", "100ms", "--max-window", "100ms", "--min-windows", "1", "--max-windows", "1", "--precision",
@@ -121,32 +132,51 @@ class Serving(Served):
         self.assertIn("again", process.communicate()[1])
         self.assertEqual(self.configuration(), before)
 
+    def test_a_configuration_that_cannot_be_read_is_not_lost(self):
+        before = self.load_by_hand()
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2")
+        for at, wrong in ((0, (503, "")), (1, (503, "")), (1, (200, "{}")), (1, (200, "[]")), (2, (200, "{"))):
+            with self.subTest(wrong=wrong, at=at):
+                self.plan("/v2/models/m/config", *[(0, "")] * at, wrong)
+                done = self.tune(*words)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.configuration(), before)
+
     def test_it_can_be_left_with_what_is_returned(self):
-        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2", "-o",
-                 self.path("r.yaml"))
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2")
         found = self.result(*words, "--leave", "returned")
         left = self.configuration()
         self.assertEqual(left["max_batch_size"], found["returned"]["settings"]["batch"])
         # From then on that is the model's own: nobody was killed, and the next run gives it back.
-        self.assertFalse(os.path.exists(self.path("r.yaml.state.server")))
-        done = self.tune(*words)
-        self.assertNotIn("was killed", done.stderr)
+        self.assertIn("that it had before again", self.result(*words)["workload_end"])
         self.assertEqual(self.configuration(), left)
 
     def test_who_is_killed_leaves_it_to_the_next_run(self):
         before = self.configuration()
-        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2", "-o",
-                 self.path("r.yaml"))
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2")
         process = self.in_background(*words)
         wait_for(lambda: self.configuration() != before, "another configuration")
         process.kill()
         process.communicate()
         self.assertNotEqual(self.configuration(), before)
-        done = self.tune(*words)
+        done = self.tune(*words, "-o", self.path("r.yaml"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("an earlier run was killed", done.stderr)
+        self.assertIn("that it had before an earlier run was killed again", done.stderr)
         self.assertEqual(self.configuration(), before)
-        self.assertFalse(os.path.exists(self.path("r.yaml.state.server")))
+        self.assertEqual([name for name in os.listdir(self.path("state/servers")) if name.endswith(".json")], [])
+
+    def test_one_at_a_time_sets_a_model(self):
+        before = self.configuration()
+        words = ("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "--max-trials", "2")
+        process = self.in_background(*words)
+        wait_for(lambda: self.configuration() != before, "another configuration")
+        process.send_signal(signal.SIGSTOP)
+        done = self.tune(*words)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"model m at {self.url} is set by another wattgov (pid {process.pid})", done.stderr)
+        process.communicate()
+        self.assertEqual((process.returncode, self.configuration()), (0, before))
 
     def test_a_wrong_set_up_is_no_data(self):
         # Without a repository the model is not found (404); Triton tries to load what there is not (500).
