@@ -71,8 +71,8 @@ enum wg_code wg__parse_axis(const char *text, struct wg_arena *arena, struct wg_
 }
 
 /* A bound with a unit is in SI: the columns must be too, or the two differ by a thousand. */
-static enum wg_code check_unit(const char *text, const struct wg_tuning_bound *bound,
-                               struct wg_error *err)
+static enum wg_code check_unit(const char *text, const struct wg_tune_bound *told,
+                               const struct wg_tuning_bound *bound, struct wg_error *err)
 {
     struct wg_expression *expression = NULL;
     struct wg_error cause = {0};
@@ -80,7 +80,13 @@ static enum wg_code check_unit(const char *text, const struct wg_tuning_bound *b
     if (code != WG_OK)
         return wg__fail(err, code, "--limit: %s", cause.text);
     const bool is_si = wg__tune_names_tell_si(expression);
+    const bool clashes = wg__tune_bound_clashes(told, expression, bound->expression);
     wg__expression_free(expression);
+    if (clashes)
+        return wg__fail(err, WG_EINVAL,
+                        "--limit '%s': the bound's unit is not that of '%s', whose name tells "
+                        "another",
+                        text, bound->expression);
     return is_si ? WG_OK
                  : wg__fail(err, WG_EINVAL,
                             "--limit '%s': the bound has a unit, but no column's name tells that "
@@ -113,7 +119,7 @@ enum wg_code wg__parse_bound(const char *text, struct wg_arena *arena, struct wg
     out->expression = copy_part(arena, start, (size_t)(end - start));
     if (out->expression == NULL)
         return fail_memory(err);
-    return bound.has_unit ? check_unit(text, out, err) : WG_OK;
+    return bound.has_unit ? check_unit(text, &bound, out, err) : WG_OK;
 }
 
 enum wg_code wg__parse_failure(const char *text, struct wg_arena *arena,

@@ -92,8 +92,10 @@ bool wg__tune_bound_parse(const char *text, struct wg_tune_bound *out)
     static const struct {
         const char *unit;
         double factor;
-    } units[] = {{"ms", 1e-3}, {"us", 1e-6}, {"mJ", 1e-3}, {"kJ", 1e3}, {"s", 1},
-                 {"J", 1},     {"W", 1},     {"x", 1},     {"", 1}};
+        const char *end;
+    } units[] = {{"ms", 1e-3, "_s"}, {"us", 1e-6, "_s"}, {"mJ", 1e-3, "_j"},
+                 {"kJ", 1e3, "_j"},  {"s", 1, "_s"},     {"J", 1, "_j"},
+                 {"W", 1, "_w"},     {"x", 1, NULL},     {"", 1, NULL}};
     char number[64];
     while (isspace((unsigned char)*text))
         text++;
@@ -111,9 +113,24 @@ bool wg__tune_bound_parse(const char *text, struct wg_tune_bound *out)
         const bool is_relative = strcmp(units[i].unit, "x") == 0;
         *out = (struct wg_tune_bound){.value = value * units[i].factor,
                                       .is_relative = is_relative,
-                                      .has_unit = !is_relative && units[i].unit[0] != '\0'};
+                                      .has_unit = units[i].end != NULL,
+                                      .end = units[i].end};
         return out->value > 0;
     }
+    return false;
+}
+
+bool wg__tune_bound_clashes(const struct wg_tune_bound *bound,
+                            const struct wg_expression *expression, const char *text)
+{
+    static const char *const ends[] = {"_s", "_j", "_w"};
+    if (bound->end == NULL || wg__expression_name_count(expression) != 1 ||
+        strcmp(wg__expression_name(expression, 0), text) != 0 || has_end(text, "per_s"))
+        return false;
+    const size_t length = strlen(text);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (length > 2 && strcasecmp(text + length - 2, ends[i]) == 0)
+            return strcmp(ends[i], bound->end) != 0;
     return false;
 }
 
@@ -165,6 +182,10 @@ static enum wg_code take_limit(struct wg_tune_term *term, const char *text, stru
     const enum wg_code code = take_expression(term, text, (size_t)(at - text), &cause);
     if (code != WG_OK)
         return wg__fail(err, code, "limit '%s': %s", text, cause.text);
+    if (wg__tune_bound_clashes(&bound, term->expression, term->text))
+        return wg__fail(err, WG_EINVAL,
+                        "limit '%s': '%s' is no unit of '%s', whose name tells another", text,
+                        at + 2, term->text);
     const char *scaled = bound.has_unit ? find_scaled(term->expression) : NULL;
     if (scaled != NULL)
         return wg__fail(err, WG_EINVAL,

@@ -55,8 +55,14 @@ struct wg_tune_bound {
     double value;     /* > 0 */
     bool is_relative; /* a factor */
     bool has_unit;    /* of time, energy or power: `value` is in SI */
+    const char *end;  /* of names with such a unit: "_s", "_j", "_w"; NULL: it has none */
 };
 bool wg__tune_bound_parse(const char *text, struct wg_tune_bound *out);
+
+/* Whether an expression that is one figure alone tells by its name that it is something else than
+ * the bound's unit measures: "p99_s" and 5J. */
+bool wg__tune_bound_clashes(const struct wg_tune_bound *bound,
+                            const struct wg_expression *expression, const char *text);
 
 /* Whether the names tell that figures are in SI: some end in _s, _j or _w, and none in _ms, _kj or
  * such. Figures of files that others made are taken for SI on no other ground. */

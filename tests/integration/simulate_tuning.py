@@ -324,6 +324,7 @@ class Refusals(Scratch):
             (["--limit", "<=1"], "--limit: '<=1'"),
             (["--limit", "inference_time<=1"], "--limit 'inference_time'", "inference_time_s"),
             (["--limit", "inference_time_s*<=1"], "--limit: 'inference_time_s*', column 18"),
+            (["--limit", "inference_time_s<=1W"], "--limit 'inference_time_s<=1W'", "whose name tells another"),
             (["--limit", "inference_time_s<=0.001"], "--limit 'inference_time_s': no configuration", "0.15"),
             (["--limit", "ina_sum_mw<=1x"], "none meets all 2"),
             (["--default", "n_cores=9"], "--default: n_cores has no level 9 (1, 2, 3, 4)"),

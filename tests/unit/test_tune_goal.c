@@ -208,6 +208,26 @@ static void a_unit_on_a_figure_of_another_unit_is_refused(void **state)
     }
 }
 
+static void a_unit_that_a_name_contradicts_is_refused(void **state)
+{
+    static const char *const bad[] = {"p99_s<=5J", "energy_j<=2ms", "power_w>=1s", "mean_s<=1W",
+                                      "energy_per_request_j<=2W"};
+    static const char *const good[] = {"p99_s<=5ms",        "energy_j/2<=2W", "energy_j/time_s<=2W",
+                                       "requests_per_s>=5", "power_w<=30W",   "latency<=5ms",
+                                       "p99_s<=5",          "p99_s<=5x"};
+    struct wg_tune_goal goal;
+    struct wg_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(wg__tune_goal_init(&goal, "e_j", &bad[i], 1, &err), WG_EINVAL);
+        assert_non_null(strstr(err.text, "whose name tells another"));
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(wg__tune_goal_init(&goal, "e_j", &good[i], 1, &err), WG_OK);
+        wg__tune_goal_fini(&goal);
+    }
+}
+
 static void at_a_load_latency_is_no_service_time_unless_that_is_said(void **state)
 {
     (void)state;
@@ -253,6 +273,7 @@ int main(void)
         cmocka_unit_test(fills_templates),
         cmocka_unit_test(reads_sources_of_energy),
         cmocka_unit_test(a_unit_on_a_figure_of_another_unit_is_refused),
+        cmocka_unit_test(a_unit_that_a_name_contradicts_is_refused),
         cmocka_unit_test(at_a_load_latency_is_no_service_time_unless_that_is_said),
         cmocka_unit_test(what_can_be_depends_on_what_it_is),
     };
