@@ -280,6 +280,20 @@ bool wg__tune_term_can_be(const struct wg_tune_term *term, double value)
     return isfinite(value) && (value > 0 || (is_limit && term->nature == WG_TUNING_OTHER));
 }
 
+/* What a figure of our own is made of, where the workload does not tell that. */
+static const char *find_hint(const char *name, const struct wg_workload_sample *figures)
+{
+    const bool is_of_energy = strncmp(name, "energy", 6) == 0 || strcmp(name, "power_w") == 0;
+    const bool is_of_requests =
+        strcmp(name, "energy_per_request_j") == 0 || strcmp(name, "requests_per_s") == 0;
+    if (is_of_energy && isnan(wg__workload_figure_value(figures, "energy_j")))
+        return "; the workload tells no energy_j, and --energy names no other source";
+    if (is_of_requests && isnan(wg__workload_figure_value(figures, "requests")))
+        return "; how many requests were served is not known: let the workload tell requests (of "
+               "CSV, a column latency_s), or give --requests N";
+    return "";
+}
+
 static enum wg_code fail_missing(const struct wg_tune_term *term, const char *name,
                                  const struct wg_workload_sample *figures, struct wg_error *err)
 {
@@ -287,9 +301,9 @@ static enum wg_code fail_missing(const struct wg_tune_term *term, const char *na
     wg__buffer_init(&names);
     for (size_t i = 0; i < figures->figure_count; i++)
         wg__buffer_printf(&names, "%s%s", i > 0 ? ", " : "", figures->figures[i].name);
-    const enum wg_code code =
-        wg__fail(err, WG_EDATA, "'%s': there is no figure '%s'; there are: %s", term->text, name,
-                 names.data != NULL && !names.failed ? names.data : "none");
+    const enum wg_code code = wg__fail(
+        err, WG_EDATA, "'%s': there is no figure '%s'; there are: %s%s", term->text, name,
+        names.data != NULL && !names.failed ? names.data : "none", find_hint(name, figures));
     wg__buffer_fini(&names);
     return code;
 }

@@ -208,6 +208,38 @@ static void a_unit_on_a_figure_of_another_unit_is_refused(void **state)
     }
 }
 
+static void a_figure_that_is_missed_says_what_it_is_made_of(void **state)
+{
+    static const struct {
+        const char *objective, *told, *hint; /* NULL: none */
+    } cases[] = {
+        {"energy_per_request_j", "requests", "tells no energy_j"},
+        {"energy_j / 2", "requests", "tells no energy_j"},
+        {"power_w", "requests", "tells no energy_j"},
+        {"energy_per_request_j", "energy_j", "or give --requests N"},
+        {"time:1 / requests_per_s", "energy_j", "or give --requests N"},
+        {"other:accuracy", "energy_j", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wg_tune_goal goal;
+        struct wg_error err;
+        double value = 0, error = 0;
+        assert_int_equal(wg__tune_goal_init(&goal, cases[i].objective, NULL, 0, &err), WG_OK);
+        sample.figure_count = 0;
+        assert_true(wg__workload_figure_put(&sample, cases[i].told, 7));
+        assert_int_equal(wg__tune_term_evaluate(&goal.objective, &sample, &value, &error, &err),
+                         WG_EDATA);
+        const char *end = strstr(err.text, cases[i].told); /* of what there is, the last one */
+        assert_non_null(end);
+        if (cases[i].hint != NULL)
+            assert_non_null(strstr(end, cases[i].hint));
+        else
+            assert_string_equal(end, cases[i].told);
+        wg__tune_goal_fini(&goal);
+    }
+}
+
 static void a_unit_that_a_name_contradicts_is_refused(void **state)
 {
     static const char *const bad[] = {"p99_s<=5J", "energy_j<=2ms", "power_w>=1s", "mean_s<=1W",
@@ -273,6 +305,7 @@ int main(void)
         cmocka_unit_test(fills_templates),
         cmocka_unit_test(reads_sources_of_energy),
         cmocka_unit_test(a_unit_on_a_figure_of_another_unit_is_refused),
+        cmocka_unit_test(a_figure_that_is_missed_says_what_it_is_made_of),
         cmocka_unit_test(a_unit_that_a_name_contradicts_is_refused),
         cmocka_unit_test(at_a_load_latency_is_no_service_time_unless_that_is_said),
         cmocka_unit_test(what_can_be_depends_on_what_it_is),
