@@ -272,7 +272,8 @@ static void write_making(struct wg_page *page, const struct wg_tune_report *repo
                            "Load: %s, simulated from the measured times and powers of batches.",
                            report->setup->args->arrivals);
     else if (report->setup->args->arrivals != NULL)
-        wg__page_paragraph(page, "Load: %s, sent as it is.", report->setup->args->arrivals);
+        wg__page_paragraph(page, "Load: %s, sent as it is%s.", report->setup->args->arrivals,
+                           wg__tune_offered_text(report));
     wg__buffer_fini(&text);
 }
 

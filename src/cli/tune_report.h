@@ -64,6 +64,10 @@ const char *wg__tune_reason_text(enum wg_tuner_reason reason);
 /* How sure the returned configuration is: "validated"; and that it is the default, if it is. */
 void wg__tune_standing_text(const struct wg_tune_report *report, struct wg_buffer *out);
 
+/* Whose the joules of a request are where arrivals are sent as they are; "": no request's joules
+ * are asked for. */
+const char *wg__tune_offered_text(const struct wg_tune_report *report);
+
 /* What failed first, and how to learn more; nothing where nothing did. */
 void wg__tune_failure_text(const struct wg_tune_report *report, struct wg_buffer *out);
 

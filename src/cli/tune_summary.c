@@ -234,6 +234,14 @@ void wg__tune_measured_text(const struct wg_tune_report *report, size_t configur
         wg__buffer_printf(out, "%s%.4g J a request", mark, power_w / rate);
 }
 
+const char *wg__tune_offered_text(const struct wg_tune_report *report)
+{
+    return wg__tune_goal_names(&report->setup->goal, "energy_per_request_j")
+               ? "; energy_per_request_j counts the requests that are offered, not those that "
+                 "happened to fall into a window"
+               : "";
+}
+
 /* -- Words ------------------------------------------------------------------------------------ */
 
 const char *wg__tune_reason_text(enum wg_tuner_reason reason)

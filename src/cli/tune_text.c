@@ -261,7 +261,8 @@ void wg__tune_text(const struct wg_tune_report *report, bool with_color, struct 
         wg__buffer_printf(out, "load: %s, simulated from measured times and powers%s\n",
                           report->setup->args->arrivals, idle_words(report));
     else if (report->setup->args->arrivals != NULL)
-        wg__buffer_printf(out, "load: %s, sent as it is\n", report->setup->args->arrivals);
+        wg__buffer_printf(out, "load: %s, sent as it is%s\n", report->setup->args->arrivals,
+                          wg__tune_offered_text(report));
     wg__buffer_puts(out, "\n");
     if (result->best.configuration >= report->setup->knobs.space->count) {
         wg__buffer_puts(out, "nothing was measured: there is nothing to return\n");

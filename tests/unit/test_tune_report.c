@@ -387,6 +387,29 @@ static void the_text_says_whose_idle_power_it_is(void **state)
     stage_fini(&stage);
 }
 
+static void the_text_says_whose_joules_a_request_has(void **state)
+{
+    (void)state;
+    static const char *const objectives[] = {"energy_per_request_j", "time:p99_s"};
+    struct stage stage;
+    struct wg_buffer page;
+    stage_init(&stage);
+    stage.args.arrivals = "poisson:50"; /* sent, not simulated */
+    for (size_t i = 0; i < 2; i++) {
+        wg__tune_goal_fini(&stage.setup.goal);
+        assert_int_equal(wg__tune_goal_init(&stage.setup.goal, objectives[i], NULL, 0, NULL),
+                         WG_OK);
+        expect_text(&stage, i == 0 ? "load: poisson:50, sent as it is; energy_per_request_j counts "
+                                     "the requests that are offered"
+                                   : "load: poisson:50, sent as it is\n");
+        wg__buffer_init(&page);
+        wg__tune_page(&stage.report, &page);
+        assert_int_equal(occurrences(page.data, "requests that are offered"), i == 0 ? 1 : 0);
+        wg__buffer_fini(&page);
+    }
+    stage_fini(&stage);
+}
+
 static void the_json_tells_the_load_apart(void **state)
 {
     (void)state;
@@ -525,6 +548,7 @@ int main(void)
         cmocka_unit_test(an_error_in_the_middle_is_no_search_that_goes_on),
         cmocka_unit_test(the_text_has_all_that_counts),
         cmocka_unit_test(the_text_says_whose_idle_power_it_is),
+        cmocka_unit_test(the_text_says_whose_joules_a_request_has),
         cmocka_unit_test(the_json_tells_the_load_apart),
         cmocka_unit_test(the_page_draws_front_and_slices_with_their_bounds),
         cmocka_unit_test(a_knob_of_words_has_a_table_for_its_slice),
