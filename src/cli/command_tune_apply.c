@@ -206,8 +206,9 @@ static enum wg_code prepare(struct session *session, struct wg_error *err)
                       err->text);
         wg__device_hold_close(&session->hold);
     }
-    code = wg__tune_server_hold(&session->server, &session->applied, session->args->quiet, err);
-    if (code == WG_OK || !session->args->best_effort)
+    code = wg__tune_server_hold(&session->server, &session->applied, &session->signals,
+                                session->args->quiet, err);
+    if (code == WG_OK || !session->args->best_effort || wg__signals_have_come(&session->signals))
         return code;
     (void)fprintf(stderr,
                   "wattgov tune apply: the server is not set: %s; the command runs as it "
@@ -337,6 +338,16 @@ static void warn(const struct session *session)
         warn_of_unset(session);
 }
 
+/* One that came before the command ran; 0: none. */
+static int take_signal(struct session *session)
+{
+    bool to_group = false;
+    int signal;
+    while ((signal = wg__signals_wait(&session->signals, 0, &to_group)) == SIGCHLD) {
+    }
+    return signal;
+}
+
 static int apply(struct session *session)
 {
     struct wg_error err;
@@ -351,10 +362,14 @@ static int apply(struct session *session)
         hold(session);
         status = session->child.status;
     }
+    const int signal = code != WG_OK ? take_signal(session) : 0; /* another one is of the release */
     wg__device_hold_close(&session->hold);
-    const bool is_back = wg__tune_server_release(&session->server, session->args->quiet);
+    const bool is_back =
+        wg__tune_server_release(&session->server, signal != 0, session->args->quiet);
     if (code != WG_OK) {
         const int failure = wg__command_fail(&set, &err);
+        if (signal != 0)
+            return WG_EXIT_SIGNAL + signal;
         return status != WG_EXIT_OK ? status : failure;
     }
     const bool is_whole = is_back && session->hold.not_restored == 0;

@@ -73,8 +73,8 @@ static size_t collect(const struct wg_tune_applied *applied, struct wg_workload_
 }
 
 enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
-                                  const struct wg_tune_applied *applied, bool is_quiet,
-                                  struct wg_error *err)
+                                  const struct wg_tune_applied *applied, struct wg_signals *signals,
+                                  bool is_quiet, struct wg_error *err)
 {
     struct wg_workload_setting settings[WG_TUNING_KNOBS_MAX];
     struct wg_server_knob_path paths[WG_TUNING_KNOBS_MAX];
@@ -90,6 +90,7 @@ enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
                                                  .paths = paths,
                                                  .path_count = count,
                                                  .config_file = given(server->model_config),
+                                                 .signals = signals,
                                                  .is_only_set = true};
     enum wg_code code = wg__workload_server_open(&hold->workload, &opts, err);
     if (code == WG_EUNREACHABLE) {
@@ -108,12 +109,13 @@ enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
     return code;
 }
 
-bool wg__tune_server_release(struct wg_tune_server_hold *hold, bool is_quiet)
+bool wg__tune_server_release(struct wg_tune_server_hold *hold, bool is_interrupted, bool is_quiet)
 {
     if (hold->workload == NULL)
         return true;
     char note[WG_WORKLOAD_WHY_SIZE];
     struct wg_error err;
+    hold->workload->is_interrupted = is_interrupted;
     const enum wg_code code = hold->workload->ops->give_back(hold->workload, note, &err);
     if (code != WG_OK || (!is_quiet && note[0] != '\0'))
         (void)fprintf(stderr, "wattgov tune apply: %s\n", code != WG_OK ? err.text : note);

@@ -27,13 +27,15 @@ struct wg_tune_server_hold {
 /* Whether knob `at` stands in the configuration of a served model. */
 bool wg__tune_server_has(const struct wg_tune_applied *applied, size_t at);
 
-/* Sets them all. WG_OK too where no such knob is, or no server answers. Else as it went: it did not
- * take them, and has its own configuration at the release. */
+/* Sets them all; one of `signals` ends waiting for the server. WG_OK too where no such knob is, or
+ * no server answers. Else as it went: it did not take them, and has its own configuration at the
+ * release. */
 enum wg_code wg__tune_server_hold(struct wg_tune_server_hold *hold,
-                                  const struct wg_tune_applied *applied, bool is_quiet,
-                                  struct wg_error *err);
+                                  const struct wg_tune_applied *applied, struct wg_signals *signals,
+                                  bool is_quiet, struct wg_error *err);
 
-/* Gives its own configuration back; false: that failed, which is said. */
-bool wg__tune_server_release(struct wg_tune_server_hold *hold, bool is_quiet);
+/* Gives its own configuration back; false: that failed, which is said. `is_interrupted`: a signal
+ * has come already (live/workload.h). */
+bool wg__tune_server_release(struct wg_tune_server_hold *hold, bool is_interrupted, bool is_quiet);
 
 #endif

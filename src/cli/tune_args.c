@@ -248,7 +248,8 @@ static enum wg_code check_places(const struct wg_tune_setup *setup, struct wg_er
 }
 
 /* A server that runs, or that the command behind -- starts. */
-static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *err)
+static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_signals *signals,
+                                struct wg_error *err)
 {
     const struct wg_tune_args *args = setup->args;
     struct wg_buffer text;
@@ -268,6 +269,7 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
                                              args->arrivals, args->seed, err);
     if (code == WG_OK)
         code = check_places(setup, err);
+    setup->server.opts.signals = signals;
     /* Its own counts tell the time of a batch only where batches are made. */
     if (setup->server.opts.concurrency == 0 && strcmp(args->server.statistics, "triton") == 0)
         setup->server.opts.concurrency = twice_largest_batch(&setup->knobs);
@@ -276,13 +278,13 @@ static enum wg_code open_server(struct wg_tune_setup *setup, struct wg_error *er
                : code;
 }
 
-static enum wg_code open_workload(struct wg_tune_setup *setup, const struct wg_signals *signals,
+static enum wg_code open_workload(struct wg_tune_setup *setup, struct wg_signals *signals,
                                   struct wg_error *err)
 {
     const struct wg_tune_args *args = setup->args;
     struct wg_buffer text;
     if (args->server.url != NULL)
-        return open_server(setup, err);
+        return open_server(setup, signals, err);
     if (args->command.count == 0)
         return wg__fail(err, WG_EINVAL,
                         "what to measure? wattgov tune [OPTION]... -- CMD [ARG]..., or --server");

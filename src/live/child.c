@@ -110,6 +110,19 @@ int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_
     }
 }
 
+bool wg__signals_have_come(const struct wg_signals *signals)
+{
+    sigset_t pending;
+    if (sigpending(&pending) != 0)
+        return false;
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        if (number != SIGCHLD && sigismember(&pending, number) == 1 &&
+            sigismember(&signals->waited, number) == 1)
+            return true;
+    }
+    return false;
+}
+
 /* The words of posix_spawn for a child as a shell would start it. */
 static int spawn_with(pid_t *pid, char *const *words, const struct wg_signals *signals,
                       const struct wg_child_setup *setup, char *const *environment)

@@ -56,6 +56,10 @@ void wg__signals_restore(struct wg_signals *signals);
  * came. `to_group_out` says whether it was sent to our process group and not to us alone. */
 int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_group_out);
 
+/* Whether one has come that nobody has taken yet; it stays. SIGCHLD ends nothing and is none. For
+ * whoever must give up early and leaves the signal to those above it. */
+bool wg__signals_have_come(const struct wg_signals *signals);
+
 struct wg_child {
     pid_t pid;
     bool has_ended;

@@ -27,6 +27,7 @@
 #include "live/triton_control.h"
 #include "live/workload.h"
 #include "live/workload_server.h"
+#include "net/http_call.h"
 #include "net/http_client.h"
 #include "net/kserve.h"
 #include "schedule/arrivals.h"
@@ -60,6 +61,7 @@ struct wg_workload_server {
     bool is_config_known;         /* it has it, as far as we know */
     struct wg_buffer setting;     /* the last command line that was set; for recover */
 
+    struct wg_http_stop stop;          /* of waiting for it: a signal came */
     struct wg_triton_control *control; /* NULL with openai */
     struct wg_http_client *client;
     struct wg_arrivals *arrivals;

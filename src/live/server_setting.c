@@ -10,6 +10,7 @@
  */
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static enum wg_code get(struct wg_workload_server *server, const char *path,
         code = wg__http_client_open(&client, 1, MODELS_MAX, err);
     const struct wg_http_request request = {.url = url.data, .timeout_s = READY_ANSWER_S};
     if (code == WG_OK)
-        code = wg__http_call(client, &request, reply, err);
+        code = wg__http_call(client, &request, &server->stop, reply, err);
     wg__http_client_close(client);
     wg__buffer_fini(&url);
     return code;
@@ -102,6 +103,8 @@ static enum wg_code wait_ready(struct wg_workload_server *server, struct wg_erro
             (void)wg__server_process_why(&server->process, why, sizeof why);
             return wg__fail(err, WG_ELOST, "%s", why);
         }
+        if (server->stop.should_stop != NULL && server->stop.should_stop(server->stop.context))
+            return wg__fail(err, WG_ETIMEOUT, "%s: given up: a signal came", server->opts.url);
         if (wg__clock_ns() >= until_ns)
             return wg__fail(err, WG_ETIMEOUT, "not ready within %g s: %.120s", server->opts.ready_s,
                             last.text);
@@ -267,6 +270,22 @@ void wg__server_adopt(struct wg_workload *workload)
     wg__server_unclaim(&server->claim);
 }
 
+/* Signals that came while it is given back what it had. */
+struct patience {
+    struct wg_signals *signals;
+    unsigned left;
+};
+
+static bool is_over(void *context)
+{
+    struct patience *patience = context;
+    bool to_group = false;
+    int signal;
+    while (patience->left > 0 && (signal = wg__signals_wait(patience->signals, 0, &to_group)) != 0)
+        patience->left -= signal != SIGCHLD;
+    return patience->left == 0;
+}
+
 enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
                                   struct wg_error *err)
 {
@@ -275,7 +294,12 @@ enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WOR
     if (!server->is_changed)
         return WG_OK;
     struct wg_error cause = {.code = WG_OK};
+    struct patience patience = {server->opts.signals, workload->is_interrupted ? 1 : 2};
+    const struct wg_http_stop stop = server->stop;
+    if (server->opts.signals != NULL)
+        server->stop = (struct wg_http_stop){.should_stop = is_over, .context = &patience};
     const enum wg_code code = load(server, server->original, &cause);
+    server->stop = stop;
     forget_config(server);
     if (code != WG_OK)
         return wg__fail(err, code,

@@ -32,6 +32,7 @@ struct wg_triton_control {
     char *base, *model, *version;
     bool is_grpc;
     double timeout_s, load_s;
+    const struct wg_http_stop *stop;
 };
 
 enum wg_code wg__triton_control_open(struct wg_triton_control **out,
@@ -47,6 +48,7 @@ enum wg_code wg__triton_control_open(struct wg_triton_control **out,
     control->is_grpc = opts->is_grpc;
     control->timeout_s = opts->timeout_s;
     control->load_s = opts->load_s;
+    control->stop = opts->stop;
     control->base = wg__strdup(opts->url);
     control->model = wg__strdup(opts->model != NULL ? opts->model : "");
     control->version = wg__strdup(opts->version != NULL ? opts->version : "");
@@ -145,7 +147,8 @@ static enum wg_code ask(struct wg_triton_control *control, const char *what, boo
         .is_http2 = control->is_grpc,
         .timeout_s = timeout_s,
     };
-    const enum wg_code code = wg__http_call(control->client, &request, &control->reply, err);
+    const enum wg_code code =
+        wg__http_call(control->client, &request, control->stop, &control->reply, err);
     if (code != WG_OK)
         return code;
     return control->is_grpc ? judge_grpc(&control->reply.answer, what, err)

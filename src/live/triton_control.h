@@ -23,6 +23,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "net/http_call.h"
 #include "net/kserve.h"
 
 struct wg_triton_control;
@@ -31,8 +32,9 @@ struct wg_triton_control_opts {
     const char *url;             /* "http://127.0.0.1:8000", copied */
     const char *model, *version; /* no model: only the server is asked */
     bool is_grpc;
-    double timeout_s; /* of an answer */
-    double load_s;    /* of a load */
+    double timeout_s;                /* of an answer */
+    double load_s;                   /* of a load */
+    const struct wg_http_stop *stop; /* of both; NULL: never. It must outlive the control */
 };
 
 /* WG_EINVAL, WG_ENOMEM, WG_EIO. Nothing is asked yet. */

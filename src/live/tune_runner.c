@@ -336,6 +336,7 @@ static void leave_workload(struct wg_tune_run *run)
             (void)snprintf(note, sizeof note, "the workload is left with what is returned");
         result->workload_not_restored = outcome != WG_WORKLOAD_OK;
     } else if (workload->ops->give_back != NULL) {
+        workload->is_interrupted = result->signal != 0;
         code = workload->ops->give_back(workload, note, &err);
     }
     result->workload_not_restored |= code != WG_OK;

@@ -225,5 +225,6 @@ enum wg_code wg__tune_recover(struct wg_tune_run *run, struct wg_error *err)
 {
     run->workload_is_set = false;
     run->warmed_count = 0;
-    return run->request->workload->ops->recover(run->request->workload, err);
+    const enum wg_code code = run->request->workload->ops->recover(run->request->workload, err);
+    return wg__tune_should_stop(run) ? WG_OK : code; /* given up, not failed */
 }

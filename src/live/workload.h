@@ -79,6 +79,9 @@ struct wg_workload_sample {
  * out of memory): the tuning ends. What the work does wrong is an outcome. */
 struct wg_workload {
     const struct wg_workload_ops *ops;
+    /* A signal has come: the next one ends waiting for what cannot be given back. Else it takes
+     * two, as the first only means to end us. */
+    bool is_interrupted;
 };
 
 struct wg_workload_ops {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/source.h"
+#include "live/child.h"
 #include "live/server_parts.h"
 #include "net/http_call.h"
 
@@ -66,7 +67,7 @@ static enum wg_code find_model(struct wg_workload_server *server, struct wg_erro
         code = wg__fail(err, WG_ENOMEM, "%s: out of memory", server->opts.url);
     const struct wg_http_request request = {.url = url.data, .timeout_s = ANSWER_S};
     if (code == WG_OK)
-        code = wg__http_call(client, &request, &reply, err);
+        code = wg__http_call(client, &request, &server->stop, &reply, err);
     if (code == WG_OK) {
         json_t *root = json_loadb(reply.body.data, reply.body.length, 0, NULL);
         const json_t *data = json_object_get(root, "data");
@@ -376,7 +377,8 @@ static bool keep_options(struct wg_workload_server *server,
 }
 
 static enum wg_code open_control(struct wg_triton_control **out,
-                                 const struct wg_workload_server_opts *opts, struct wg_error *err)
+                                 const struct wg_workload_server_opts *opts,
+                                 const struct wg_http_stop *stop, struct wg_error *err)
 {
     const struct wg_triton_control_opts control = {
         .url = opts->control_url != NULL ? opts->control_url : opts->url,
@@ -385,6 +387,7 @@ static enum wg_code open_control(struct wg_triton_control **out,
         .is_grpc = opts->protocol == WG_SERVER_KSERVE_GRPC && opts->control_url == NULL,
         .timeout_s = ANSWER_S,
         .load_s = opts->ready_s,
+        .stop = stop,
     };
     return wg__triton_control_open(out, &control, err);
 }
@@ -396,7 +399,7 @@ static enum wg_code name_models(const struct wg_workload_server_opts *opts, stru
     struct wg_triton_control *control = NULL;
     struct wg_buffer names;
     wg__buffer_init(&names);
-    if (opts->command == NULL && open_control(&control, opts, &ignored) == WG_OK)
+    if (opts->command == NULL && open_control(&control, opts, NULL, &ignored) == WG_OK)
         (void)wg__triton_models(control, &names, &ignored);
     wg__triton_control_close(control);
     const bool has_names = names.length > 0 && !names.failed;
@@ -470,7 +473,7 @@ static enum wg_code open_parts(struct wg_workload_server *server, struct wg_erro
         code = wg__arrivals_open(&server->arrivals, opts->arrivals, &arrivals, err);
     }
     if (code == WG_OK && opts->protocol != WG_SERVER_OPENAI)
-        code = open_control(&server->control, opts, err);
+        code = open_control(&server->control, opts, &server->stop, err);
     if (code == WG_OK && opts->command != NULL) {
         code = wg__server_process_init(&server->process, opts->log_file, err);
         server->has_process = code == WG_OK;
@@ -480,6 +483,11 @@ static enum wg_code open_parts(struct wg_workload_server *server, struct wg_erro
         code = find_model(server, err);
     }
     return code;
+}
+
+static bool has_signal(void *context)
+{
+    return wg__signals_have_come(context);
 }
 
 enum wg_code wg__workload_server_open(struct wg_workload **out,
@@ -494,6 +502,8 @@ enum wg_code wg__workload_server_open(struct wg_workload **out,
         return wg__fail(err, WG_ENOMEM, "%s: out of memory", opts->url);
     server->base.ops = &server_ops;
     server->claim.fd = -1;
+    if (opts->signals != NULL)
+        server->stop = (struct wg_http_stop){.should_stop = has_signal, .context = opts->signals};
     wg__arena_init(&server->arena);
     wg__load_result_init(&server->result);
     if (!keep_options(server, opts))

@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "live/child.h"
 #include "live/workload.h"
 
 #define WG_SERVER_PROTOCOLS(X)                                                                     \
@@ -115,6 +116,7 @@ struct wg_workload_server_opts {
 
     /* A server of our own: started at the first set, and again when a `command` knob changes or it
      * died. Its process group is ended with SIGTERM, after 10 s with SIGKILL. */
+    struct wg_signals *signals; /* one ends waiting for the server; NULL: none does */
     const char *command;    /* for /bin/sh -c; {NAME} is a knob's value. NULL: it runs already */
     const char *ready_path; /* answers 200 when ready; NULL: /v2/health/ready, /health (openai) */
     double ready_s;         /* patience until it is ready, of a load and a start; 0: 120 */

@@ -6,7 +6,9 @@
  */
 #include "net/http_call.h"
 
-#include <stdbool.h>
+#include "base/clock.h"
+
+static const uint64_t look_ns = 100000000;
 
 struct call {
     struct wg_http_reply *reply;
@@ -25,8 +27,14 @@ static void take(void *context, const struct wg_http_answer *answer)
         call->reply->answer.end = WG_HTTP_NO_MEMORY;
 }
 
+static bool is_stopped(const struct wg_http_stop *stop)
+{
+    return stop != NULL && stop->should_stop != NULL && stop->should_stop(stop->context);
+}
+
 enum wg_code wg__http_call(struct wg_http_client *client, const struct wg_http_request *request,
-                           struct wg_http_reply *out, struct wg_error *err)
+                           const struct wg_http_stop *stop, struct wg_http_reply *out,
+                           struct wg_error *err)
 {
     struct call call = {.reply = out};
     struct wg_http_request own = *request;
@@ -34,8 +42,11 @@ enum wg_code wg__http_call(struct wg_http_client *client, const struct wg_http_r
     own.on_done = take;
     own.context = &call;
     enum wg_code code = wg__http_start(client, &own, err);
-    while (code == WG_OK && !call.has_ended)
-        code = wg__http_wait(client, UINT64_MAX, err);
+    while (code == WG_OK && !call.has_ended) {
+        code = wg__http_wait(client, wg__clock_ns() + look_ns, err);
+        if (code == WG_OK && !call.has_ended && is_stopped(stop))
+            code = wg__fail(err, WG_ETIMEOUT, "%s: given up: a signal came", request->url);
+    }
     if (code != WG_OK) {
         wg__http_cancel(client); /* what it lent is about to go */
         return code;

@@ -7,6 +7,8 @@
 #ifndef WG_NET_HTTP_CALL_H
 #define WG_NET_HTTP_CALL_H
 
+#include <stdbool.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 #include "net/http_client.h"
@@ -16,9 +18,17 @@ struct wg_http_reply {
     struct wg_buffer body;        /* init and fini are the caller's */
 };
 
-/* `request` needs neither calls nor context. WG_EUNREACHABLE: refused; WG_ETIMEOUT; WG_EIO: broken
- * or too large; WG_ENOMEM. Whatever status came is WG_OK. Nothing else may be under way. */
+/* Asked some ten times a second while the answer is waited for. */
+struct wg_http_stop {
+    bool (*should_stop)(void *context); /* NULL: never */
+    void *context;
+};
+
+/* `request` needs neither calls nor context. WG_EUNREACHABLE: refused; WG_ETIMEOUT, also where it
+ * was stopped (`stop`; NULL: never); WG_EIO: broken or too large; WG_ENOMEM. Whatever status came
+ * is WG_OK. Nothing else may be under way. */
 enum wg_code wg__http_call(struct wg_http_client *client, const struct wg_http_request *request,
-                           struct wg_http_reply *out, struct wg_error *err);
+                           const struct wg_http_stop *stop, struct wg_http_reply *out,
+                           struct wg_error *err);
 
 #endif

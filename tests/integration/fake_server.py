@@ -184,6 +184,8 @@ class Http:
             wanted = json.loads(body)
             model.planned[wanted["path"]] = wanted["answers"]
             return self.reply(writer, 200, {})
+        if path == "/fake/plan/left":
+            return self.reply(writer, 200, sum(map(len, model.planned.values())))
         if path == "/fake/restart":
             model.load(None)
             model.is_loaded = not json.loads(body).get("unloaded", False)

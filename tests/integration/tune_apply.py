@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -179,6 +180,15 @@ class ApplyingToAServer(Served):
         self.assertEqual(self.configuration()["max_batch_size"], 2)
         self.assertEqual(self.tune("apply", self.write(1, name="other.yaml"), "--", *self.asking()).returncode, 5)
         self.assertEqual((self.seen()["max_batch_size"], self.configuration()), (1, before))
+
+    def test_a_signal_is_heard_while_the_server_does_not_answer(self):
+        before = self.configuration()
+        self.plan("/v2/repository/models/m/load", (-1, ""))
+        process = self.in_background("apply", self.write(), "--", "echo", "ran")
+        wait_for(lambda: self.ask("/fake/plan/left") == 0, "the request that is not answered")
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate()
+        self.assertEqual((process.returncode, out, self.configuration()), (128 + signal.SIGTERM, "", before))
 
     def test_one_at_a_time_holds_a_model(self):
         before = self.configuration()

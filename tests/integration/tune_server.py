@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 import vgpu_case
@@ -164,6 +165,39 @@ class Serving(Served):
         self.assertIn("that it had before an earlier run was killed again", done.stderr)
         self.assertEqual(self.configuration(), before)
         self.assertEqual([name for name in os.listdir(self.path("state/servers")) if name.endswith(".json")], [])
+
+    def test_a_signal_is_heard_while_the_server_does_not_answer(self):
+        before = self.load_by_hand()
+        load, words = "/v2/repository/models/m/load", ("--knob", "batch=1,2:batch", "--max-trials", "2", "--ready-timeout", "40s")
+        for path, answers in ((load, ((0, ""), (-1, ""))), ("/v2/models/m", ((-1, ""),)), ("/v2/models/m/stats", ((0, ""), (-1, "")))):
+            with self.subTest(path=path):
+                self.plan(path, *answers)
+                process = self.in_background("--server", self.url, *self.MODEL, *self.BRIEFLY, *words)
+                wait_for(lambda: self.ask("/fake/plan/left") == 0, "the request that is not answered")
+                begin = time.monotonic()
+                process.send_signal(signal.SIGTERM)
+                self.assertIn("again", process.communicate()[1])
+                self.assertLess(time.monotonic() - begin, 10)
+                self.assertEqual((process.returncode, self.configuration()), (128 + signal.SIGTERM, before))
+        # What it had cannot be given back either: a second signal leaves that to the next run.
+        self.plan(load, (0, ""), (-1, ""), (-1, ""))
+        process = self.in_background("--server", self.url, *self.MODEL, *self.BRIEFLY, *words)
+        for left in (1, 0):
+            wait_for(lambda left=left: self.ask("/fake/plan/left") == left, "the request that is not answered")
+            process.send_signal(signal.SIGTERM)
+        self.assertIn("the next tune or tune apply of it gives it back", process.communicate()[1])
+        self.assertEqual(self.tune("--server", self.url, *self.MODEL, *self.BRIEFLY, *words).returncode, 0)
+        self.assertEqual(self.configuration(), before)
+
+    def test_a_signal_is_heard_while_a_server_starts(self):
+        process = self.in_background("--server", "http://127.0.0.1:9", *self.MODEL, *self.BRIEFLY, "--knob", "batch=1,2:batch", "-v",
+                                     "--", "sh", "-c", f"touch {self.path('began')}; exec tail -f --pid=$PPID /dev/null")
+        wait_for(lambda: os.path.exists(self.path("began")), "the server's start")
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertLess(time.monotonic() - begin, 10)
 
     def test_one_at_a_time_sets_a_model(self):
         before = self.configuration()

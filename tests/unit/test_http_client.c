@@ -216,7 +216,7 @@ static enum wg_code call_once(const char *url, bool is_http2, struct wg_error *e
     const struct wg_http_request request = {
         .url = url, .headers = headers, .body = "", .is_http2 = is_http2, .timeout_s = 10};
     if (code == WG_OK)
-        code = wg__http_call(client, &request, &reply, err);
+        code = wg__http_call(client, &request, NULL, &reply, err);
     wg__buffer_fini(&reply.body);
     wg__http_client_close(client);
     wg__http_headers_free(headers);
