@@ -116,12 +116,27 @@ static const struct wg_device_info *info_of(const struct wg_tune_devices *device
     return wg_device_get_info(wg_machine_device(devices->machine, knob->devices[d]));
 }
 
+/* A kind of device that is not here, and what the source that would have it says: a processor whose
+ * energy cannot be read is none to us. */
+static enum wg_code fail_absent(const struct wg_tune_devices *devices,
+                                const struct wg_tune_knob *knob, struct wg_error *err)
+{
+    const bool is_processor = knob->device_knob == WG_KNOB_CPU_CLOCK;
+    char text[2048];
+    (void)wg_machine_explain(devices->machine, text, sizeof text);
+    const char *line = is_processor ? strstr(text, "rapl: ") : text;
+    const int length = line != NULL ? (int)strcspn(line, "\n") : 0;
+    return wg__fail(err, WG_EUNSUPPORTED,
+                    "knob '%s': there is no %s among the devices here (wattgov devices)%s%.*s",
+                    knob->name, is_processor ? "processor" : "GPU", length > 0 ? "; " : "", length,
+                    length > 0 ? line : "");
+}
+
 static enum wg_code check_devices(const struct wg_tune_devices *devices,
                                   const struct wg_tune_knob *knob, struct wg_error *err)
 {
     if (knob->device_count == 0)
-        return wg__fail(err, WG_EUNSUPPORTED, "knob '%s': there is no %s here", knob->name,
-                        knob->device_knob == WG_KNOB_CPU_CLOCK ? "processor" : "GPU");
+        return fail_absent(devices, knob, err);
     for (size_t d = 0; d < knob->device_count; d++) {
         const struct wg_device_info *info = info_of(devices, knob, d);
         const struct wg_knob_info *found = &info->knobs[knob->device_knob];

@@ -275,6 +275,15 @@ class Configuring(Case):
             self.expect_usage(self.tune(*arguments, "--", "true"), message)
         self.expect_usage(self.tune(*knob), "what to measure?")
 
+    def test_a_knob_of_a_device_that_is_not_here_is_told_why(self):
+        os.mkdir(self.path("nothing"))
+        done = self.tune("--knob", "cpu_clock", "--root", self.path("nothing"), "--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^wattgov tune: knob 'cpu_clock': there is no processor among the devices here "
+                                      r"\(wattgov devices\); rapl: no RAPL: [^\n]*\n$")
+        done = self.tune("--knob", "gpu_clock", "--gpu", "none", "--", "true")
+        self.assertRegex(done.stderr, r"^wattgov tune: knob 'gpu_clock': there is no GPU among the devices here[^\n]*\n$")
+
     def test_options_about_a_server_need_one(self):
         for arguments in (("--protocol", "openai"), ("--model", "m"), ("--shape", "x:1"), ("--body", "b.json"), ("--chat",),
                           ("--max-tokens", "8"), ("--concurrency", "4"), ("--warm-up", "5s"), ("--knob-path", "a=b"),
