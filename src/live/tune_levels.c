@@ -122,14 +122,18 @@ static enum wg_code fail_absent(const struct wg_tune_devices *devices,
                                 const struct wg_tune_knob *knob, struct wg_error *err)
 {
     const bool is_processor = knob->device_knob == WG_KNOB_CPU_CLOCK;
-    char text[2048];
-    (void)wg_machine_explain(devices->machine, text, sizeof text);
-    const char *line = is_processor ? strstr(text, "rapl: ") : text;
-    const int length = line != NULL ? (int)strcspn(line, "\n") : 0;
+    const char *source = is_processor ? "rapl" : "nvml", *why = "", *remedy = NULL;
+    for (size_t i = 0; i < wg_machine_backend_count(devices->machine); i++) {
+        const struct wg_backend_info *backend = wg_machine_backend(devices->machine, i);
+        if (strcmp(backend->name, source) != 0 || backend->state == WG_OK)
+            continue;
+        why = backend->text;
+        remedy = backend->remedy;
+    }
     return wg__fail(err, WG_EUNSUPPORTED,
-                    "knob '%s': there is no %s among the devices here (wattgov devices)%s%.*s",
-                    knob->name, is_processor ? "processor" : "GPU", length > 0 ? "; " : "", length,
-                    length > 0 ? line : "");
+                    "knob '%s': there is no %s among the devices here (wattgov devices)%s%s%s%s",
+                    knob->name, is_processor ? "processor" : "GPU", why[0] != '\0' ? "; " : "", why,
+                    remedy != NULL ? "; " : "", remedy != NULL ? remedy : "");
 }
 
 static enum wg_code check_devices(const struct wg_tune_devices *devices,

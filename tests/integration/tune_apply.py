@@ -280,7 +280,7 @@ class Configuring(Case):
         done = self.tune("--knob", "cpu_clock", "--root", self.path("nothing"), "--", "true")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"^wattgov tune: knob 'cpu_clock': there is no processor among the devices here "
-                                      r"\(wattgov devices\); rapl: no RAPL: [^\n]*\n$")
+                                      r"\(wattgov devices\); no RAPL: [^\n]*\n$")
         done = self.tune("--knob", "gpu_clock", "--gpu", "none", "--", "true")
         self.assertRegex(done.stderr, r"^wattgov tune: knob 'gpu_clock': there is no GPU among the devices here[^\n]*\n$")
 
