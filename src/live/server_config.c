@@ -246,6 +246,15 @@ bool wg__server_config_value(const char *config, const char *path, double *numbe
     return is_it;
 }
 
+bool wg__server_config_is_same(const char *config, const char *other)
+{
+    json_t *first = json_loads(config, 0, NULL), *second = json_loads(other, 0, NULL);
+    const bool is_same = first != NULL && json_equal(first, second) != 0;
+    json_decref(first);
+    json_decref(second);
+    return is_same;
+}
+
 /* Whether one of the paths begins with `start`. */
 static bool has_path(const char *const *paths, size_t count, const char *start)
 {

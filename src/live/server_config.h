@@ -51,6 +51,9 @@ void wg__server_command_fill(struct wg_buffer *out, const char *command,
 bool wg__server_config_value(const char *config, const char *path, double *number_out,
                              char text_out[static WG_WORKLOAD_NAME_SIZE]);
 
+/* Whether two texts are the same configuration, however they are written. */
+bool wg__server_config_is_same(const char *config, const char *other);
+
 /* A JSON text of the configuration `base` (another one, WG_EDATA when it is no object) with `count`
  * values put at their `paths`, already scaled. WG_EINVAL: a path that cannot be, or goes through
  * something that is no object or list. The caller frees `*out` with wg__free. */

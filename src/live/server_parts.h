@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The inside of a served model as a workload: shared by workload_server.c (opening, windows),
- * server_setting.c (how it is brought to a configuration), server_window.c and server_figures.c.
+ * server_setting.c (how it is brought to a configuration), server_give_back.c, server_window.c and
+ * server_figures.c.
  *
  *     command --start--> ready --load with config--> metadata --> bodies --> warm up, measure
  *        ^ command changed, died     ^ config changed, server was started anew
@@ -55,11 +56,12 @@ struct wg_workload_server {
     struct wg_server_claim claim; /* that we set the model, and nobody else */
     char *original;               /* what it had before our first load; NULL: not known */
     bool was_left;                /* by one that was killed */
-    bool was_set;                 /* at least once: the model and its places are there */
-    bool is_changed;              /* it has been loaded by us, and not given back */
-    char *config;                 /* the one that it has; NULL: not known, or its own */
-    bool is_config_known;         /* it has it, as far as we know */
-    struct wg_buffer setting;     /* the last command line that was set; for recover */
+    char *held;   /* what it told after our last load, of one that is only set; NULL: not known */
+    bool was_set; /* at least once: the model and its places are there */
+    bool is_changed;          /* it has been loaded by us, and not given back */
+    char *config;             /* the one that it has; NULL: not known, or its own */
+    bool is_config_known;     /* it has it, as far as we know */
+    struct wg_buffer setting; /* the last command line that was set; for recover */
 
     struct wg_http_stop stop;          /* of waiting for it: a signal came */
     struct wg_triton_control *control; /* NULL with openai */
@@ -90,6 +92,21 @@ enum wg_code wg__server_set(struct wg_workload *workload,
                             const struct wg_workload_setting *settings, size_t count,
                             enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE],
                             struct wg_error *err);
+
+/* What the server is believed to have is no longer believed. */
+void wg__server_forget(struct wg_workload_server *server);
+
+/* Has the server load its model so (NULL: as in its repository). */
+enum wg_code wg__server_load(struct wg_workload_server *server, const char *config,
+                             struct wg_error *err);
+
+/* Nobody else sets the model meanwhile. What one that was killed has left is the model's own. */
+enum wg_code wg__server_claim_model(struct wg_workload_server *server, struct wg_error *err);
+
+/* What the model has is kept before it is changed. That of the repository is meant where there is
+ * none to read: by gRPC, or because it is not loaded. Where it is merely not told now, this fails,
+ * and nothing is to be changed. */
+enum wg_code wg__server_keep_original(struct wg_workload_server *server, struct wg_error *err);
 
 /* The op `give_back`. */
 enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],

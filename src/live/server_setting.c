@@ -10,7 +10,6 @@
  */
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,7 +113,7 @@ static enum wg_code wait_ready(struct wg_workload_server *server, struct wg_erro
 
 /* -- The command ------------------------------------------------------------------------------ */
 
-static void forget_config(struct wg_workload_server *server)
+void wg__server_forget(struct wg_workload_server *server)
 {
     server->is_config_known = false;
     server->is_made = false;
@@ -124,7 +123,7 @@ static void forget_config(struct wg_workload_server *server)
 static enum wg_code start(struct wg_workload_server *server, struct wg_error *err)
 {
     wg__server_process_stop(&server->process, STOP_S);
-    forget_config(server);
+    wg__server_forget(server);
     server->has_switched = true;
     server->is_line_known = false;
     server->line.length = 0;
@@ -167,8 +166,8 @@ static enum wg_code run_command(struct wg_workload_server *server,
 
 /* -- The model's configuration ---------------------------------------------------------------- */
 
-static enum wg_code load(struct wg_workload_server *server, const char *config,
-                         struct wg_error *err)
+enum wg_code wg__server_load(struct wg_workload_server *server, const char *config,
+                             struct wg_error *err)
 {
     struct wg_error first = {.code = WG_OK};
     enum wg_code code = wg__triton_load(server->control, config, &first);
@@ -182,41 +181,16 @@ static enum wg_code load(struct wg_workload_server *server, const char *config,
     return code;
 }
 
-static const char *control_url(const struct wg_workload_server *server)
-{
-    return server->opts.control_url != NULL ? server->opts.control_url : server->opts.url;
-}
-
-/* Nobody else sets the model meanwhile. What one that was killed has left is the model's own. */
-static enum wg_code claim(struct wg_workload_server *server, struct wg_error *err)
-{
-    if (server->claim.fd >= 0 || server->has_process)
-        return WG_OK;
-    enum wg_code code = wg__server_claim(&server->claim, control_url(server), server->model, err);
-    if (code != WG_OK)
-        return code;
-    code = wg__server_original_read(&server->claim, control_url(server), server->model,
-                                    &server->was_left, &server->original, err);
-    server->is_changed = server->was_left;
-    if (code == WG_OK && server->original != NULL && server->base_config == NULL) {
-        server->base_config = wg__strdup(server->original);
-        code = server->base_config != NULL ? WG_OK : no_memory(err);
-    }
-    if (code != WG_OK)
-        wg__server_unclaim(&server->claim);
-    return code;
-}
-
 /* What the model is like before we change it. One that a running server cannot even load as its
  * repository has it is not there: Triton has no status of its own for that. */
 static enum wg_code learn_base(struct wg_workload_server *server, struct wg_error *err)
 {
-    const enum wg_code claimed = claim(server, err);
+    const enum wg_code claimed = wg__server_claim_model(server, err);
     if (claimed != WG_OK || server->base_config != NULL)
         return claimed;
     struct wg_error ignored, cause = {.code = WG_OK};
     if (wg__triton_model_ready(server->control, &ignored) != WG_OK) {
-        const enum wg_code code = load(server, NULL, &cause);
+        const enum wg_code code = wg__server_load(server, NULL, &cause);
         if (code == WG_ESTATE && !server->has_process && !wg__is_out_of_memory(cause.text))
             return wg__fail(err, WG_ENOENT, "%s", cause.text);
         if (code != WG_OK && err != NULL)
@@ -233,7 +207,7 @@ static void load_if_missing(struct wg_workload_server *server)
 {
     struct wg_error ignored;
     if (wg__triton_model_ready(server->control, &ignored) != WG_OK)
-        (void)load(server, NULL, &ignored);
+        (void)wg__server_load(server, NULL, &ignored);
 }
 
 /* The settings that go into the configuration, with their paths. */
@@ -243,78 +217,6 @@ struct edits {
     size_t count;
 };
 
-/* What the model has is kept before it is changed. That of the repository is meant where there is
- * none to read: by gRPC, or because it is not loaded. Where it is merely not told now, nothing is
- * changed. */
-static enum wg_code keep_original(struct wg_workload_server *server, struct wg_error *err)
-{
-    if (server->is_changed || server->has_process)
-        return WG_OK;
-    enum wg_code code = claim(server, err);
-    if (code == WG_OK && server->original == NULL)
-        code = wg__triton_config(server->control, &server->original, err);
-    if (code == WG_OK || code == WG_EUNSUPPORTED || code == WG_ENOENT)
-        code = wg__server_original_write(&server->claim, control_url(server), server->model,
-                                         server->original, err);
-    server->is_changed = code == WG_OK;
-    return code;
-}
-
-void wg__server_adopt(struct wg_workload *workload)
-{
-    struct wg_workload_server *server = wg__server_of(workload);
-    if (!server->is_changed)
-        return;
-    server->is_changed = server->was_left = false;
-    wg__server_original_remove(&server->claim);
-    wg__server_unclaim(&server->claim);
-}
-
-/* Signals that came while it is given back what it had. */
-struct patience {
-    struct wg_signals *signals;
-    unsigned left;
-};
-
-static bool is_over(void *context)
-{
-    struct patience *patience = context;
-    bool to_group = false;
-    int signal;
-    while (patience->left > 0 && (signal = wg__signals_wait(patience->signals, 0, &to_group)) != 0)
-        patience->left -= signal != SIGCHLD;
-    return patience->left == 0;
-}
-
-enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WORKLOAD_WHY_SIZE],
-                                  struct wg_error *err)
-{
-    struct wg_workload_server *server = wg__server_of(workload);
-    note[0] = '\0';
-    if (!server->is_changed)
-        return WG_OK;
-    struct wg_error cause = {.code = WG_OK};
-    struct patience patience = {server->opts.signals, workload->is_interrupted ? 1 : 2};
-    const struct wg_http_stop stop = server->stop;
-    if (server->opts.signals != NULL)
-        server->stop = (struct wg_http_stop){.should_stop = is_over, .context = &patience};
-    const enum wg_code code = load(server, server->original, &cause);
-    server->stop = stop;
-    forget_config(server);
-    if (code != WG_OK)
-        return wg__fail(err, code,
-                        "%.40s at %.50s does not have its own configuration back (the next tune or "
-                        "tune apply of it gives it back): %.70s",
-                        server->model, server->opts.url, cause.text);
-    (void)snprintf(note, WG_WORKLOAD_WHY_SIZE, "%.50s at %.50s has the configuration %s again",
-                   server->model, server->opts.url,
-                   server->original == NULL ? "of its repository"
-                   : server->was_left       ? "that it had before an earlier run was killed"
-                                            : "that it had before");
-    wg__server_adopt(workload);
-    return WG_OK;
-}
-
 /* Has the server take `config` (which is ours from then on); NULL: what it was set to last. */
 static enum wg_code apply(struct wg_workload_server *server, char *config, struct wg_error *err)
 {
@@ -322,12 +224,17 @@ static enum wg_code apply(struct wg_workload_server *server, char *config, struc
         wg__free(server->config);
         server->config = config;
     }
-    forget_config(server);
+    wg__server_forget(server);
     server->has_switched = true;
-    enum wg_code code = keep_original(server, err);
+    enum wg_code code = wg__server_keep_original(server, err);
     if (code == WG_OK)
-        code = load(server, server->config, err);
+        code = wg__server_load(server, server->config, err);
     server->is_config_known = code == WG_OK;
+    struct wg_error ignored;
+    wg__free(server->held);
+    server->held = NULL;
+    if (code == WG_OK && server->opts.is_only_set)
+        (void)wg__triton_config(server->control, &server->held, &ignored);
     return code;
 }
 
@@ -497,7 +404,7 @@ enum wg_code wg__server_set(struct wg_workload *workload,
     enum wg_code code = bring(server, settings, count, &own);
     server->switch_s = server->has_switched ? (double)(wg__clock_ns() - begin_ns) * 1e-9 : 0;
     if (code != WG_OK)
-        forget_config(server);
+        wg__server_forget(server);
     server->was_set |= code == WG_OK;
     if (code == WG_ENOENT && !server->was_set)
         code = blame_set_up(server, &own);
@@ -534,7 +441,7 @@ bool wg__workload_server_present(struct wg_workload *workload, const char *knob,
 enum wg_code wg__server_recover(struct wg_workload *workload, struct wg_error *err)
 {
     struct wg_workload_server *server = wg__server_of(workload);
-    forget_config(server);
+    wg__server_forget(server);
     if (!server->has_process)
         return wait_ready(server, err);
     /* Ended now, whatever state it is in: the next set starts it, with its own command. */
@@ -558,7 +465,7 @@ enum wg_code wg__server_look(struct wg_workload_server *server, struct wg_error 
         if (server->config != NULL) {
             code = apply(server, NULL, err);
         } else {
-            forget_config(server);
+            wg__server_forget(server);
             load_if_missing(server);
             code = WG_OK;
         }

@@ -284,6 +284,7 @@ static void close_server(struct wg_workload *workload)
     wg__buffer_fini(&server->setting);
     wg__free(server->base_config);
     wg__free(server->original);
+    wg__free(server->held);
     wg__server_unclaim(&server->claim);
     wg__free(server->config);
     wg__arena_fini(&server->arena);

@@ -181,6 +181,21 @@ class ApplyingToAServer(Served):
         self.assertEqual(self.tune("apply", self.write(1, name="other.yaml"), "--", *self.asking()).returncode, 5)
         self.assertEqual((self.seen()["max_batch_size"], self.configuration()), (1, before))
 
+    def test_what_the_owner_loads_meanwhile_stays(self):
+        process = self.in_background("apply", self.write(), "--", *self.asking("read line"), stdin=subprocess.PIPE)
+        wait_for(lambda: os.path.exists(self.path("seen")) and self.configuration()["max_batch_size"] == 2, "the model's load")
+        theirs = self.load_by_hand()
+        _, err = process.communicate("\n")
+        self.assertIn(f"m at {self.url} was loaded with something else meanwhile: that stays", err)
+        self.assertEqual(self.configuration(), theirs)
+        self.assertEqual([name for name in os.listdir(self.path("state/servers")) if name.endswith(".json")], [])
+
+    def test_a_server_that_is_busy_for_a_moment_gets_its_own_back(self):
+        before = self.load_by_hand()
+        self.plan("/v2/repository/models/m/load", (0, ""), (503, ""), (503, ""))
+        done = self.tune("apply", self.write(), "--", "true")
+        self.assertEqual((done.returncode, self.configuration()), (0, before), done.stderr)
+
     def test_a_signal_is_heard_while_the_server_does_not_answer(self):
         before = self.configuration()
         self.plan("/v2/repository/models/m/load", (-1, ""))

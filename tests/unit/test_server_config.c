@@ -146,6 +146,15 @@ static void what_stands_at_a_path_is_read(void **state)
     assert_false(wg__server_config_value("{", "max_batch_size", &number, text));
 }
 
+static void the_same_is_the_same_however_it_is_written(void **state)
+{
+    (void)state;
+    assert_true(wg__server_config_is_same("{\"a\": 1, \"b\": [2, {}]}", "{\"b\":[2,{}],\"a\":1}"));
+    assert_false(wg__server_config_is_same("{\"a\": 1}", "{\"a\": 2}"));
+    assert_false(wg__server_config_is_same("{\"a\": 1}", "{\"a\": 1, \"b\": 1}"));
+    assert_false(wg__server_config_is_same("{", "{")); /* no configurations at all */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +165,7 @@ int main(void)
         cmocka_unit_test(commands_take_values_and_labels),
         cmocka_unit_test(failing_memory_is_told_and_leaks_nothing),
         cmocka_unit_test(what_stands_at_a_path_is_read),
+        cmocka_unit_test(the_same_is_the_same_however_it_is_written),
     };
     return run_tests(tests);
 }
