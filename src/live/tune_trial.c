@@ -272,7 +272,7 @@ static enum wg_code take_cut(const struct wg_tune_run *run, struct wg_tune_trial
         out->told.figures[i] = is_known && value > 0 ? value : (double)NAN;
     }
     (void)snprintf(out->failure, sizeof out->failure, "%.*s", WG_WORKLOAD_WHY_SIZE - 1,
-                   sample->why[0] != '\0' ? sample->why : "hopeless: cut early");
+                   sample->why);
     return add_figures(out, sample, 1, err);
 }
 

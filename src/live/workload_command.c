@@ -304,6 +304,9 @@ static enum wg_workload_outcome judge(const struct run *run, char why[WG_WORKLOA
                        WG_WORKLOAD_OUTPUT_MAX >> 20);
         return WG_WORKLOAD_CRASHED;
     case WG_WORKLOAD_CUT:
+        (void)snprintf(why, WG_WORKLOAD_WHY_SIZE, "%.100s is above %.4g for sure",
+                       run->plan->cut_name, run->plan->cut_above);
+        return WG_WORKLOAD_CUT;
     case WG_WORKLOAD_INTERRUPTED:
         return run->verdict;
     default:

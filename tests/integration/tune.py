@@ -242,6 +242,7 @@ class Failing(Case):
             f'if [ {{batch}} = 2 ]; then {text}; fi; ' + SCRIPT))
         cut = [trial for trial in found["trials"] if trial["settings"]["batch"] == 2][0]
         self.assertEqual((cut["outcome"], cut["limits"]), ("cut", [5]))
+        self.assertRegex(cut["failure"], r"^p99_s is above [0-9.]+ for sure$")
 
     def test_a_level_that_the_driver_refuses_leaves_the_space(self):
         self.fault(self.machine, "error", "--function", "nvmlDeviceSetPowerManagementLimit", "--code", "2", "--from-call", "2",
