@@ -193,6 +193,14 @@ static enum wg_code make_body(struct wg_server_target *target, struct body *body
     return make_headers(target, body, json_length, err);
 }
 
+/* Different data keep a server from answering out of a cache; of large ones there are fewer, so
+ * that all together take no more than the largest one may. */
+static size_t variants_of(size_t bytes)
+{
+    const size_t fit = bytes > 0 ? WG_KSERVE_INPUT_BYTES_MAX / bytes : (size_t)VARIANTS;
+    return fit < 1 ? 1 : fit < VARIANTS ? fit : (size_t)VARIANTS;
+}
+
 enum wg_code wg__server_target_make(struct wg_server_target *target,
                                     const struct wg_kserve_metadata *metadata, bool is_batched,
                                     size_t rows, struct wg_error *err)
@@ -202,13 +210,16 @@ enum wg_code wg__server_target_make(struct wg_server_target *target,
     struct wg_kserve_tensor inputs[WG_KSERVE_TENSORS_MAX];
     const size_t count = metadata->input_count;
     memcpy(inputs, metadata->inputs, count * sizeof inputs[0]);
+    size_t bytes = 0;
     enum wg_code code = close_shapes(target, inputs, count, is_batched, rows, err);
     if (code == WG_OK)
-        code = new_bodies(target, VARIANTS, err);
+        code = wg__kserve_request_bytes(inputs, count, target->opts->is_json, &bytes, err);
+    if (code == WG_OK)
+        code = new_bodies(target, variants_of(bytes), err);
     struct wg_rng rng;
     wg__rng_init(&rng, target->opts->seed);
     struct wg_rng *drawn = target->opts->data == WG_SERVER_DATA_RANDOM ? &rng : NULL;
-    for (size_t i = 0; code == WG_OK && i < VARIANTS; i++)
+    for (size_t i = 0; code == WG_OK && i < target->body_count; i++)
         code = make_body(target, &target->bodies[i], inputs, count, drawn, err);
     return code;
 }

@@ -157,6 +157,23 @@ enum wg_code wg__kserve_close_shape(struct wg_kserve_tensor *tensor, bool is_bat
     return WG_OK;
 }
 
+enum wg_code wg__kserve_request_bytes(const struct wg_kserve_tensor *inputs, size_t count,
+                                      bool is_json, size_t *out, struct wg_error *err)
+{
+    size_t sum = 0; /* of at most 32 inputs, each of which is bounded */
+    for (size_t i = 0; i < count; i++) {
+        const size_t size = types[inputs[i].type].size;
+        sum += wg__kserve_elements(&inputs[i]) * (is_json || size == 0 ? 12 : size);
+    }
+    if (sum > WG_KSERVE_INPUT_BYTES_MAX)
+        return wg__fail(err, WG_EINVAL,
+                        "a request of the model's %zu inputs has %zu bytes: at most "
+                        "%d are possible",
+                        count, sum, WG_KSERVE_INPUT_BYTES_MAX);
+    *out = sum;
+    return WG_OK;
+}
+
 size_t wg__kserve_elements(const struct wg_kserve_tensor *tensor)
 {
     size_t elements = 1;

@@ -120,6 +120,11 @@ enum wg_code wg__kserve_shape(struct wg_kserve_tensor *tensor, const char *text,
 enum wg_code wg__kserve_close_shape(struct wg_kserve_tensor *tensor, bool is_batched, size_t rows,
                                     struct wg_error *err);
 
+/* What the data of all inputs take, closed shapes; as JSON and of texts some 12 bytes an element.
+ * WG_EINVAL: more than WG_KSERVE_INPUT_BYTES_MAX together. */
+enum wg_code wg__kserve_request_bytes(const struct wg_kserve_tensor *inputs, size_t count,
+                                      bool is_json, size_t *out, struct wg_error *err);
+
 /* Elements of a closed shape. */
 size_t wg__kserve_elements(const struct wg_kserve_tensor *tensor);
 

@@ -79,6 +79,25 @@ static void shapes_that_cannot_be_are_named(void **state)
     assert_non_null(strstr(err.text, "more than"));
 }
 
+static void all_inputs_of_a_request_are_bounded_together(void **state)
+{
+    (void)state;
+    struct wg_error err = {0};
+    size_t bytes = 0;
+    struct wg_kserve_tensor inputs[] = {tensor("x", WG_KSERVE_FP32, 1 << 12, 1 << 12),
+                                        tensor("y", WG_KSERVE_UINT8, 1 << 12, 1 << 13),
+                                        tensor("z", WG_KSERVE_BYTES, 1 << 10, 1 << 10)};
+    assert_int_equal(wg__kserve_request_bytes(inputs, 3, false, &bytes, &err), WG_OK);
+    assert_int_equal(bytes, (64 << 20) + (32 << 20) + (12 << 20));
+    assert_int_equal(wg__kserve_request_bytes(inputs, 1, true, &bytes, &err), WG_OK);
+    assert_int_equal(bytes, 12 << 24);
+    assert_int_equal(wg__kserve_request_bytes(inputs, 2, true, &bytes, &err), WG_EINVAL);
+    assert_non_null(strstr(err.text, "the model's 2 inputs"));
+    inputs[2] = tensor("z", WG_KSERVE_FP64, 1 << 12, 1 << 13);
+    assert_int_equal(wg__kserve_close_shape(&inputs[2], false, 1, &err), WG_OK);
+    assert_int_equal(wg__kserve_request_bytes(inputs, 3, false, &bytes, &err), WG_EINVAL);
+}
+
 static void data_have_the_size_and_range_of_their_type(void **state)
 {
     (void)state;
@@ -436,6 +455,7 @@ int main(void)
         cmocka_unit_test(models_are_listed_once),
         cmocka_unit_test(shapes_are_filled_with_and_without_the_batch),
         cmocka_unit_test(shapes_that_cannot_be_are_named),
+        cmocka_unit_test(all_inputs_of_a_request_are_bounded_together),
         cmocka_unit_test(data_have_the_size_and_range_of_their_type),
         cmocka_unit_test(an_inference_by_http_is_its_header_and_its_bytes),
         cmocka_unit_test(messages_have_the_bytes_that_protobuf_says),
