@@ -8,6 +8,7 @@
  * written is an error of its own after the report.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -274,6 +275,7 @@ static int tune(const struct wg_tune_args *args, const char *command)
         return wg__command_fail(&wg__tune_options, &err);
     }
     wg__signals_block(&signals, true);
+    wg__signals_add(&signals, SIGCONT);
     int status = WG_EXIT_OK;
     if (wg__tune_setup_open(setup, args, &signals, &err) != WG_OK)
         status = wg__command_fail(&wg__tune_options, &err);

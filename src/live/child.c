@@ -65,6 +65,15 @@ void wg__signals_block(struct wg_signals *signals, bool for_command)
         wg__group_watch_start(&signals->watch);
 }
 
+void wg__signals_add(struct wg_signals *signals, int number)
+{
+    sigset_t one;
+    (void)sigemptyset(&one);
+    (void)sigaddset(&one, number);
+    (void)sigaddset(&signals->waited, number);
+    (void)pthread_sigmask(SIG_BLOCK, &one, NULL);
+}
+
 void wg__signals_restore(struct wg_signals *signals)
 {
     wg__group_watch_stop(&signals->watch);
@@ -110,13 +119,18 @@ int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_
     }
 }
 
+bool wg__signal_ends(int number)
+{
+    return number != SIGCHLD && number != SIGCONT;
+}
+
 bool wg__signals_have_come(const struct wg_signals *signals)
 {
     sigset_t pending;
     if (sigpending(&pending) != 0)
         return false;
     for (int number = 1; number <= SIGRTMAX; number++) {
-        if (number != SIGCHLD && sigismember(&pending, number) == 1 &&
+        if (wg__signal_ends(number) && sigismember(&pending, number) == 1 &&
             sigismember(&signals->waited, number) == 1)
             return true;
     }

@@ -52,12 +52,18 @@ struct wg_signals {
 void wg__signals_block(struct wg_signals *signals, bool for_command);
 void wg__signals_restore(struct wg_signals *signals);
 
+/* One more, such as SIGCONT: that we were stopped for a while. */
+void wg__signals_add(struct wg_signals *signals, int number);
+
 /* Waits for one until `deadline_ns` (UINT64_MAX: as long as it takes); its number, or 0 when none
  * came. `to_group_out` says whether it was sent to our process group and not to us alone. */
 int wg__signals_wait(struct wg_signals *signals, uint64_t deadline_ns, bool *to_group_out);
 
-/* Whether one has come that nobody has taken yet; it stays. SIGCHLD ends nothing and is none. For
- * whoever must give up early and leaves the signal to those above it. */
+/* Whether it asks us to end: SIGCHLD and SIGCONT do not. */
+bool wg__signal_ends(int number);
+
+/* Whether one that ends us has come that nobody has taken yet; it stays. For whoever must give up
+ * early and leaves the signal to those above it. */
 bool wg__signals_have_come(const struct wg_signals *signals);
 
 struct wg_child {

@@ -9,7 +9,6 @@
  * Owns: nothing of its own.    Threads: one at a time.
  */
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -78,7 +77,7 @@ static bool is_over(void *context)
     bool to_group = false;
     int signal;
     while (patience->left > 0 && (signal = wg__signals_wait(patience->signals, 0, &to_group)) != 0)
-        patience->left -= signal != SIGCHLD;
+        patience->left -= wg__signal_ends(signal);
     return patience->left == 0;
 }
 

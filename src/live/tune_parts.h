@@ -78,6 +78,7 @@ struct wg_tune_run {
     uint64_t window_number;       /* of the next one, within its trial */
     double start_s, next_tend_s;
     bool has_warned_of_time, has_warned_of_idle;
+    bool was_stopped;                      /* by SIGSTOP or Ctrl-Z, within the newest window */
     double cooled_s;                       /* in all */
     size_t thrown;                         /* trials thrown away since the last one that was not */
     bool devices_are_set, workload_is_set; /* `present` is what they are set to */

@@ -30,6 +30,7 @@ static const double most_error = 0.2;     /* a percentile of too few samples has
 static const double unknown_error = 0.99; /* and more: how a workload says that it knows none */
 static const double least_error = 1e-4;   /* nothing real is better known */
 static const double clock_slack = 1.02;   /* a clock that runs above its lock by more ignores it */
+enum { STOPPED_MOST = 4 };                /* windows that are measured once more */
 static const double cooler_c = 5;
 static const double below_asked = 0.99; /* a limit that holds is another one than ours */
 
@@ -363,6 +364,21 @@ static bool ignores_lock(const struct wg_tune_run *run, const struct wg_tune_lev
 
 /* -- Measuring -------------------------------------------------------------------------------- */
 
+/* A window in which we were stopped (Ctrl-Z, SIGSTOP) has counted joules and waited for answers
+ * while nobody looked: it is measured once more, whatever came of it. */
+static enum wg_code measure_awake(struct wg_tune_run *run, const struct wg_tune_levels *levels,
+                                  bool is_bare, struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    for (unsigned i = 0; i < STOPPED_MOST; i++) {
+        code = wg__tune_measure(run, levels, is_bare, err);
+        if (!run->was_stopped || run->result->signal != 0)
+            break;
+        wg__tune_say(run, "stopped and continued within a window: it is measured once more");
+    }
+    return code;
+}
+
 /* One window. A lock that did not hold is set once more, and the window is repeated, before anybody
  * says that the level does not exist: a driver that is loaded anew forgets its locks. */
 static enum wg_code measure(struct wg_tune_run *run, const struct wg_tune_levels *levels,
@@ -371,7 +387,7 @@ static enum wg_code measure(struct wg_tune_run *run, const struct wg_tune_levels
     enum wg_tune_set_outcome set = WG_TUNE_SET;
     char why[WG_WORKLOAD_WHY_SIZE];
     size_t refused = 0;
-    enum wg_code code = wg__tune_measure(run, levels, is_bare, err);
+    enum wg_code code = measure_awake(run, levels, is_bare, err);
     if (code != WG_OK || run->window.sample.outcome != WG_WORKLOAD_OK ||
         ignored_hz(run, levels) == 0)
         return code;
@@ -379,7 +395,7 @@ static enum wg_code measure(struct wg_tune_run *run, const struct wg_tune_levels
     run->devices_are_set = false;
     code = wg__tune_set_devices(run, levels, &set, &refused, why, err);
     /* What could not be set now shows in the next window, or as somebody else's write. */
-    return code == WG_OK ? wg__tune_measure(run, levels, is_bare, err) : code;
+    return code == WG_OK ? measure_awake(run, levels, is_bare, err) : code;
 }
 
 /* Whether the newest window ends the trial: it failed, was cut, is worthless. */

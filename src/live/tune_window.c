@@ -38,7 +38,9 @@ static bool take_signal(struct wg_tune_run *run, uint64_t until_ns)
 {
     bool to_group = false;
     const int signal = wg__signals_wait(run->request->signals, until_ns, &to_group);
-    if (signal != 0 && signal != SIGCHLD && run->result->signal == 0)
+    if (signal == SIGCONT)
+        run->was_stopped = true;
+    else if (signal != 0 && wg__signal_ends(signal) && run->result->signal == 0)
         run->result->signal = signal;
     return signal != 0;
 }
@@ -433,11 +435,15 @@ enum wg_code wg__tune_measure(struct wg_tune_run *run, const struct wg_tune_leve
     struct wg_workload_plan plan;
     *window = (struct wg_tune_window){.energy_j = NAN, .is_stable = true, .clock_hz = NAN};
     wg__tune_plan(run, &plan);
+    run->was_stopped = false;
     begin_window(run);
     const double begin_s = run->watch.begin_s;
     const enum wg_code code =
         run->request->workload->ops->measure(run->request->workload, &plan, &window->sample, err);
     end_window(run);
+    while (take_signal(run, 0)) {
+        /* Also what came at its very end. */
+    }
     if (code != WG_OK)
         return code;
     window->throttle = run->watch.throttle;

@@ -363,6 +363,21 @@ class Interrupting(Case):
         self.assertIn("is of another tuning: its devices differ", done.stderr)
         self.assertEqual(self.tune(*words, "--resume", "--", *self.script(SCRIPT)).returncode, 0)
 
+    def test_a_window_that_we_were_stopped_in_is_measured_once_more(self):
+        # The command serves on and ends; joules would be counted until we are continued.
+        begun = self.path("begun")
+        process = self.in_background("--json", "--knob", "batch=1,2:batch", *QUICK[2:], "--energy", "gpu", "--", *self.script(
+            f'touch {begun}; sleep 0.3; echo "{{\\"requests\\": 10, \\"batch_is\\": {{batch}}}}"'))
+        wait_for(lambda: os.path.exists(begun), "the command's start")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(err.count("stopped and continued within a window: it is measured once more"), 1, err)
+        for trial in json.loads(out)["trials"]:
+            self.assertLess(trial["time_s"], 1.2, trial)
+
     def test_sigterm_ends_a_resume(self):
         knobs = ("--knob", "power_limit=200,300,400", "--knob", BATCHES, *QUICK, "--state", self.path("t.state"))
         workload = ("--", *self.script(f"[ -e {self.path('slow')} ] && exec sleep 600; " + SCRIPT))

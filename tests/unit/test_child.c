@@ -323,6 +323,33 @@ static void signals_have_names(void **state)
     assert_non_null(strstr(name, "signal 3"));
 }
 
+static void one_that_ends_us_is_seen_and_stays(void **state)
+{
+    (void)state;
+    struct wg_signals signals;
+    bool to_group = false;
+    wg__signals_block(&signals, true);
+    wg__signals_add(&signals, SIGCONT);
+    assert_false(wg__signals_have_come(&signals));
+    assert_int_equal(kill(getpid(), SIGCHLD), 0);
+    assert_int_equal(kill(getpid(), SIGCONT), 0);
+    assert_false(wg__signals_have_come(&signals)); /* neither asks us to end */
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    assert_true(wg__signals_have_come(&signals));
+    assert_true(wg__signals_have_come(&signals));
+    bool has_continued = false;
+    int ending = 0;
+    for (int i = 0; i < 3; i++) {
+        const int number = wg__signals_wait(&signals, 0, &to_group);
+        has_continued |= number == SIGCONT;
+        ending = wg__signal_ends(number) ? number : ending;
+    }
+    assert_true(has_continued);
+    assert_int_equal(ending, SIGTERM);
+    assert_false(wg__signals_have_come(&signals));
+    wg__signals_restore(&signals);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +367,7 @@ int main(void)
         cmocka_unit_test(an_ignored_signal_stays_ignored),
         cmocka_unit_test(children_are_reaped_by_us_even_where_sigchld_was_ignored),
         cmocka_unit_test(signals_have_names),
+        cmocka_unit_test(one_that_ends_us_is_seen_and_stays),
     };
     return run_tests(tests);
 }
