@@ -116,7 +116,7 @@ static const struct wg_option options[] = {
      WG_OPTION_DOUBLE(struct args, stop_share),
      .value = "SHARE",
      .min = 0,
-     .max = 1,
+     .max = 0.999,
      .fallback = "the policy's own",
      .help = "A policy stops when it expects to save less than this share."},
     {.name = "xi",

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/command_tune_apply.h"
+#include "cli/duration.h"
 #include "cli/table.h"
 #include "cli/tune_report.h"
 #include "live/tune_quantity.h"
@@ -195,8 +196,8 @@ static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_qu
         wg__buffer_puts(out, "\n");
     }
     wg__tune_energy_text(energy, &setup->energy, &setup->devices, WG_ENERGY_NONE);
-    wg__buffer_printf(out, "%zu configurations\nleast: %s\n", space->count,
-                      setup->goal.objective.text);
+    wg__buffer_printf(out, "%zu configuration%s\nleast: %s\n", space->count,
+                      space->count == 1 ? "" : "s", setup->goal.objective.text);
     for (size_t i = 0; i < setup->goal.limit_count; i++) {
         const struct wg_tune_term *limit = &setup->goal.limits[i];
         wg__buffer_printf(out, "limit: %s %s %.4g%s\n", limit->text,
@@ -211,11 +212,12 @@ static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_qu
                                                                    : WG_TUNER_TRIALS_DEFAULT;
     if (setup->args->arrivals != NULL)
         wg__buffer_printf(out, "load: %s\n", setup->args->arrivals);
-    wg__buffer_printf(
-        out,
-        "at most %zu trials, each measured for %g s at most: no longer than %.1f min, "
-        "warming up and setting not counted\n",
-        trials, setup->request.max_window_s, (double)trials * setup->request.max_window_s / 60);
+    char longest[WG_DURATION_TEXT_SIZE];
+    wg__format_duration(longest, (double)trials * setup->request.max_window_s);
+    wg__buffer_printf(out,
+                      "at most %zu trial%s, each measured for %g s at most: no longer than %s, "
+                      "warming up and setting not counted\n",
+                      trials, trials == 1 ? "" : "s", setup->request.max_window_s, longest);
     wg__buffer_printf(out, "energy: %s\nfirst trial: ", energy);
     wg__tune_configuration_text(out, space, question->configuration);
     wg__buffer_printf(out, "\n    why: %s\n", question->why);

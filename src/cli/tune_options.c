@@ -101,7 +101,7 @@ static const struct wg_option options[] = {
      WG_OPTION_DOUBLE(struct wg_tune_args, stop_share),
      .value = "SHARE",
      .min = 0,
-     .max = 1,
+     .max = 0.999,
      .help = "Ends when the next trial promises less saving than this; 0: the policy's own."},
     {.name = "seed",
      WG_OPTION_SEED(struct wg_tune_args, seed),

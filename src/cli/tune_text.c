@@ -164,8 +164,10 @@ static void write_end(const struct wg_tune_report *report, struct wg_buffer *out
         discarded += result->trials[i].told.outcome == WG_TRIAL_DISCARDED;
         refused += result->trials[i].told.outcome == WG_TRIAL_REFUSED;
     }
-    wg__buffer_printf(out, "%zu trials of %zu configurations in %.1f s", result->best.trials,
-                      report->setup->knobs.space->count, result->time_s);
+    const size_t configurations = report->setup->knobs.space->count;
+    wg__buffer_printf(out, "%zu trial%s of %zu configuration%s in %.1f s", result->best.trials,
+                      result->best.trials == 1 ? "" : "s", configurations,
+                      configurations == 1 ? "" : "s", result->time_s);
     if (result->best.failed_trials > 0)
         wg__buffer_printf(out, ", %zu failed", result->best.failed_trials);
     if (refused > 0)

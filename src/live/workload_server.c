@@ -73,8 +73,8 @@ static enum wg_code find_model(struct wg_workload_server *server, struct wg_erro
         const json_t *data = json_object_get(root, "data");
         const char *name = json_string_value(json_object_get(json_array_get(data, 0), "id"));
         if (json_array_size(data) != 1 || name == NULL)
-            code = wg__fail(err, WG_EINVAL, "%s has %zu models: tell which one", server->opts.url,
-                            json_array_size(data));
+            code = wg__fail(err, WG_EINVAL, "%s tells %zu models: which one? (--model NAME)",
+                            server->opts.url, json_array_size(data));
         else if ((server->model = wg__arena_strdup(&server->arena, name)) == NULL)
             code = wg__fail(err, WG_ENOMEM, "%s: out of memory", server->opts.url);
         json_decref(root);

@@ -337,6 +337,7 @@ class Refusals(Scratch):
             (["--fail", "refuse:model=7"], "--fail refuse: 'model' is not a knob"),
             (["--trials-of", "random"], "--trials-of: 'random'", "POLICY:SEED"),
             (["--noise", "-1"], "--noise", "-1"),
+            (["--stop-share", "1"], "--stop-share: '1' is not a number in 0 .. 0.999"),
             (["--csv", "same", "--html", "same"], "same file 'same'"),
             (["--csv", "runs.csv.gz"], "without .gz"),
             (["--html", "-"], "/dev/stdout"),

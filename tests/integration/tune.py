@@ -157,6 +157,9 @@ class Searching(Case):
         self.assertRegex(done.stdout, "first trial: gpu_clock 1410 MHz, batch 1")
         self.assertFalse(os.path.exists(self.path("ran")))
         self.assertNotIn("not how the device stands", done.stderr)
+        done = self.tune("--dry-run", "--knob", "batch=1:batch", "--max-window", "2s", "--", "true")
+        self.assertIn("\n1 configuration\n", done.stdout)
+        self.assertIn("at most 1 trial, each measured for 2 s at most: no longer than 2s, ", done.stdout)
         done = self.tune("--dry-run", "--knob", "gpu_clock=600MHz,900MHz", "--", "true")
         self.assertIn("gpu_clock: the default that all is compared with is 900 MHz, which is not how the device stands (1410 MHz)",
                       done.stderr)

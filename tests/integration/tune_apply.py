@@ -286,6 +286,7 @@ class Configuring(Case):
                 ((*knob, "--energy", "sun"), "--energy: 'sun' is no source"),
                 ((*knob, "--arrivals", "sometimes"), "--arrivals: "),
                 ((*knob, "--objective", "a +"), "objective 'a +'"),
+                ((*knob, "--stop-share", 1), "--stop-share: '1' is not a number in 0 .. 0.999"),
                 ((*knob, "--resume"), "--resume: from what?")):
             self.expect_usage(self.tune(*arguments, "--", "true"), message)
         self.expect_usage(self.tune(*knob), "what to measure?")
