@@ -178,6 +178,24 @@ static int run(struct wg_tune_setup *setup, const char *command)
 
 /* -- --dry-run -------------------------------------------------------------------------------- */
 
+/* The load, and how many trials of which length there will be at most. */
+static void describe_budget(const struct wg_tune_setup *setup, struct wg_buffer *out)
+{
+    const struct wg_tuning_space *space = setup->knobs.space;
+    const size_t asked = setup->request.max_trials;
+    const size_t trials = asked > 0                                ? asked
+                          : space->count < WG_TUNER_TRIALS_DEFAULT ? space->count
+                                                                   : WG_TUNER_TRIALS_DEFAULT;
+    if (setup->args->arrivals != NULL)
+        wg__buffer_printf(out, "load: %s\n", setup->args->arrivals);
+    char longest[WG_DURATION_TEXT_SIZE];
+    wg__format_duration(longest, (double)trials * setup->request.max_window_s);
+    wg__buffer_printf(out,
+                      "at most %zu trial%s, each measured for %g s at most: no longer than %s, "
+                      "warming up and setting not counted\n",
+                      trials, trials == 1 ? "" : "s", setup->request.max_window_s, longest);
+}
+
 static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_question *question,
                      struct wg_buffer *out)
 {
@@ -206,18 +224,7 @@ static void describe(const struct wg_tune_setup *setup, const struct wg_tuner_qu
     }
     for (size_t i = 0; i < setup->args->forbids.count; i++)
         wg__buffer_printf(out, "forbidden: %s\n", setup->args->forbids.items[i]);
-    const size_t asked = setup->request.max_trials;
-    const size_t trials = asked > 0                                ? asked
-                          : space->count < WG_TUNER_TRIALS_DEFAULT ? space->count
-                                                                   : WG_TUNER_TRIALS_DEFAULT;
-    if (setup->args->arrivals != NULL)
-        wg__buffer_printf(out, "load: %s\n", setup->args->arrivals);
-    char longest[WG_DURATION_TEXT_SIZE];
-    wg__format_duration(longest, (double)trials * setup->request.max_window_s);
-    wg__buffer_printf(out,
-                      "at most %zu trial%s, each measured for %g s at most: no longer than %s, "
-                      "warming up and setting not counted\n",
-                      trials, trials == 1 ? "" : "s", setup->request.max_window_s, longest);
+    describe_budget(setup, out);
     wg__buffer_printf(out, "energy: %s\nfirst trial: ", energy);
     wg__tune_configuration_text(out, space, question->configuration);
     wg__buffer_printf(out, "\n    why: %s\n", question->why);
