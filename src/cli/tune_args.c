@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -314,6 +315,12 @@ static enum wg_code take_state(struct wg_tune_setup *setup, struct wg_error *err
         return wg__fail(err, WG_EINVAL, "--state: the path is too long");
     if (args->resume && setup->state[0] == '\0')
         return wg__fail(err, WG_EINVAL, "--resume: from what? name the state with --state FILE");
+    struct stat status;
+    if (setup->state[0] != '\0' && stat(setup->state, &status) == 0 && !S_ISREG(status.st_mode) &&
+        !S_ISDIR(status.st_mode))
+        return wg__fail(err, WG_EINVAL,
+                        "--state: '%s' is no regular file: it is written anew after each trial",
+                        setup->state);
     return setup->state[0] != '\0' ? wg__check_output("state", setup->state, err) : WG_OK;
 }
 

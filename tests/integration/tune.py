@@ -366,6 +366,14 @@ class Interrupting(Case):
         self.assertIn("is of another tuning: its devices differ", done.stderr)
         self.assertEqual(self.tune(*words, "--resume", "--", *self.script(SCRIPT)).returncode, 0)
 
+    def test_a_state_that_is_no_regular_file_is_refused(self):
+        os.mkfifo(self.path("fifo"))  # nobody writes it and nobody reads it
+        for path in (self.path("fifo"), "/dev/null"):
+            for arguments in ((), ("--resume",)):
+                done = self.tune("--knob", BATCHES, *QUICK, "--state", path, *arguments, "--", *self.script(SCRIPT))
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"--state: '{path}' is no regular file", done.stderr)
+
     def test_a_window_that_we_were_stopped_in_is_measured_once_more(self):
         # The command serves on and ends; joules would be counted until we are continued.
         begun = self.path("begun")
