@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/source.h"
+#include "base/utf8.h"
 #include "net/grpc.h"
 #include "net/kserve_grpc.h"
 #include "net/kserve_json.h"
@@ -38,7 +39,7 @@ struct stream {
     struct wg_sse sse;
     uint64_t pieces; /* with text */
     uint64_t tokens; /* as the usage tells */
-    bool is_done;
+    bool is_done, has_choices;
     bool is_wrong;
     char why[WG_WORKLOAD_WHY_SIZE];
 };
@@ -277,14 +278,14 @@ static void begin(struct wg_load_target *load, struct wg_load_attempt *attempt,
         struct stream *stream = &target->streams[attempt->index];
         wg__sse_restart(&stream->sse);
         stream->pieces = stream->tokens = 0;
-        stream->is_done = stream->is_wrong = false;
+        stream->is_done = stream->is_wrong = stream->has_choices = false;
         stream->why[0] = '\0';
     }
 }
 
 static enum wg_load_verdict bad(char why[static WG_WORKLOAD_WHY_SIZE], const char *words)
 {
-    (void)snprintf(why, WG_WORKLOAD_WHY_SIZE, "%s", words);
+    wg__utf8_copy_plain(why, WG_WORKLOAD_WHY_SIZE, words); /* it goes to terminals as it is */
     return wg__is_out_of_memory(words) ? WG_LOAD_OUT_OF_MEMORY : WG_LOAD_BAD;
 }
 
@@ -343,6 +344,8 @@ static enum wg_load_verdict judge_openai(struct wg_load_target *load,
     char words[WG_WORKLOAD_WHY_SIZE];
     if (!wg__openai_read(&piece, answer->body, answer->length, words, sizeof words))
         return bad(why, words);
+    if (!piece.has_choices)
+        return bad(why, "the answer's list 'choices' is empty");
     attempt->tokens = piece.tokens;
     return WG_LOAD_GOOD;
 }
@@ -365,6 +368,7 @@ static void take_event(void *context, const char *data, size_t length)
         return;
     }
     stream->is_done = stream->is_done || piece.is_done;
+    stream->has_choices = stream->has_choices || piece.has_choices;
     if (piece.tokens != 0)
         stream->tokens = piece.tokens;
     if (!piece.has_text)
@@ -408,6 +412,8 @@ static enum wg_load_verdict judge_stream(struct wg_load_target *load,
         return bad(why, stream->why);
     if (!stream->is_done)
         return bad(why, "the stream ended before its [DONE]");
+    if (!stream->has_choices)
+        return bad(why, "the stream holds nothing but its end");
     attempt->tokens = stream->tokens != 0 ? stream->tokens : stream->pieces;
     return WG_LOAD_GOOD;
 }

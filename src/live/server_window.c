@@ -78,6 +78,10 @@ static enum wg_code watch(struct wg_workload_server *server, const struct wg_wor
     if (out->outcome == WG_WORKLOAD_HUNG)
         (void)snprintf(out->why, sizeof out->why, "no inference was counted for %.3g s",
                        plan->hung_s);
+    if (code == WG_OK && out->outcome == WG_WORKLOAD_OK && counts.success.count == 0)
+        return wg__fail(err, WG_EDATA,
+                        "nobody has sent a request for %.3g s, by the server's counts",
+                        out->time_s);
     if (code == WG_OK)
         wg__server_figures(out, server, &counts, plan);
     return code;

@@ -269,6 +269,27 @@ class Serving(Served):
                          "--concurrency", "1")
         self.assertIn("no batch above 1 was seen", done.stderr)
 
+    def test_what_a_server_says_is_printed_without_its_control_characters(self):
+        self.plan("/v2/models/m/infer", *[(500, json.dumps({"error": "a\u009b31m\u001b[31m\u00e4"}))] * 99)
+        done = self.tune("--server", self.url, *self.MODEL, *self.BRIEFLY, "--knob", "batch=1:batch")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("crashed: HTTP status 500: a??31m [31m\u00e4\n", done.stderr)
+
+    def test_answers_without_an_answer_are_none(self):
+        words = ("--server", self.url, "--protocol", "openai", *self.MODEL[4:], *self.BRIEFLY, "--knob", "concurrency=1:cores")
+        for stream, text, why in ((("--stream",), "data: [DONE]\n\n", "the stream holds nothing but its end"),
+                                  ((), '{"choices": []}', "the answer's list 'choices' is empty")):
+            self.plan("/v1/completions", *[(200, text)] * 99)
+            done = self.tune(*words, *stream)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("crashed: " + why, done.stderr)
+
+    def test_a_load_of_others_that_does_not_come_is_told(self):
+        done = self.tune("--server", self.url, *self.MODEL, *self.BRIEFLY, "--statistics", "triton", "--foreign-load", "--knob",
+                         "batch=1:batch")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nobody has sent a request for 0.1", done.stderr)
+
     def test_a_server_that_is_not_there_is_told(self):
         done = self.tune("--server", "http://127.0.0.1:9", "--model", "m", "--knob", "batch=1,2:batch", "--energy",
                          "model:busy=60,idle=20")
