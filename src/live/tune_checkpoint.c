@@ -4,10 +4,13 @@
  */
 #include "live/tune_checkpoint.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -152,6 +155,28 @@ enum wg_code wg__tune_checkpoint_write(const char *path, const struct wg_tune_re
                                           : wg__file_write(path, text.data, text.length, err);
     wg__buffer_fini(&text);
     return code;
+}
+
+/* -- One at a time ---------------------------------------------------------------------------- */
+
+/* Of the process (fcntl), so that no child that outlives us has it. */
+enum wg_code wg__tune_checkpoint_claim(const char *path, int *lock, struct wg_error *err)
+{
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    struct flock wanted = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fd < 0)
+        return WG_OK;
+    if (fcntl(fd, F_SETLK, &wanted) == 0 || (errno != EACCES && errno != EAGAIN)) {
+        if (*lock >= 0)
+            (void)close(*lock);
+        *lock = fd;
+        return WG_OK;
+    }
+    char holder[32] = "";
+    if (fcntl(fd, F_GETLK, &wanted) == 0 && wanted.l_type != F_UNLCK)
+        (void)snprintf(holder, sizeof holder, " (pid %ld)", (long)wanted.l_pid);
+    (void)close(fd);
+    return wg__fail(err, WG_EBUSY, "%s: another wattgov tune writes it%s", path, holder);
 }
 
 /* -- Reading ---------------------------------------------------------------------------------- */

@@ -26,6 +26,12 @@ enum wg_code wg__tune_checkpoint_write(const char *path, const struct wg_tune_re
 enum wg_code wg__tune_checkpoint_read(const char *path, const struct wg_tune_request *request,
                                       struct wg_tune_result *result, struct wg_error *err);
 
+/* No other process's tuning goes on with this file while `*lock` is open (a descriptor; -1: none
+ * yet; what it was is closed). The lock is on the file as it is now, so it is claimed again after
+ * each write. One that is not there yet, and a file system that has no locks, are WG_OK. WG_EBUSY:
+ * another one has it; the text says which. */
+enum wg_code wg__tune_checkpoint_claim(const char *path, int *lock, struct wg_error *err);
+
 /* The identity of a request, as JSON; `workload` tells commands and servers apart. */
 struct wg_buffer;
 void wg__tune_identity(struct wg_buffer *out, const struct wg_tune_knobs *knobs,

@@ -77,6 +77,7 @@ struct wg_tune_run {
     struct wg_tune_power power;   /* of this trial */
     uint64_t window_number;       /* of the next one, within its trial */
     double start_s, next_tend_s;
+    int state_lock; /* of the state's file; -1: not there yet */
     bool has_warned_of_time, has_warned_of_idle;
     bool was_stopped;                      /* by SIGSTOP or Ctrl-Z, within the newest window */
     double cooled_s;                       /* in all */

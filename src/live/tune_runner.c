@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "live/tune_checkpoint.h"
@@ -108,11 +109,18 @@ static bool has_bounds(const struct wg_tune_run *run)
 static void save(struct wg_tune_run *run)
 {
     const struct wg_tune_request *request = run->request;
+    const char *path = request->state_path;
     struct wg_error err;
-    if (request->state_path == NULL ||
-        wg__tune_checkpoint_write(request->state_path, request, run->result, &err) == WG_OK)
+    if (path == NULL)
         return;
-    if (run->result->unsaved++ == 0)
+    enum wg_code code = WG_OK;
+    if (run->state_lock < 0)
+        code = wg__tune_checkpoint_claim(path, &run->state_lock, &err);
+    if (code == WG_OK)
+        code = wg__tune_checkpoint_write(path, request, run->result, &err);
+    if (code == WG_OK)
+        code = wg__tune_checkpoint_claim(path, &run->state_lock, &err);
+    if (code != WG_OK && run->result->unsaved++ == 0)
         wg__tune_say(run, "what was measured is not kept: %s", err.text);
 }
 
@@ -303,6 +311,8 @@ static enum wg_code tune(struct wg_tune_run *run, struct wg_error *err)
     find_bounds(run);
     if (request->resume)
         code = wg__tune_checkpoint_read(request->state_path, request, run->result, err);
+    if (code == WG_OK && request->state_path != NULL) /* reading gives up a lock that is there */
+        code = wg__tune_checkpoint_claim(request->state_path, &run->state_lock, err);
     if (code == WG_OK)
         code = wg__tune_take_devices(run, err);
     if (code == WG_OK && has_relative(request->goal) && !has_bounds(run))
@@ -394,6 +404,7 @@ enum wg_code wg__tune_run(const struct wg_tune_request *request, struct wg_tune_
     run->request = request;
     run->result = out;
     run->hold.guard.pidfd = -1;
+    run->state_lock = -1;
     run->start_s = wg__tune_now_s();
     run->watch =
         (struct wg_tune_watch){.begin_s = NAN, .end_s = NAN, .clock_hz = NAN, .temperature_c = NAN};
@@ -416,6 +427,8 @@ enum wg_code wg__tune_run(const struct wg_tune_request *request, struct wg_tune_
         (void)snprintf(out->best.why, sizeof out->best.why, "%.*s", WG_TUNER_WHY_SIZE - 1,
                        err != NULL ? err->text : "an error");
     }
+    if (run->state_lock >= 0)
+        (void)close(run->state_lock);
     wg__free(run);
     return code;
 }

@@ -366,6 +366,19 @@ class Interrupting(Case):
         self.assertIn("is of another tuning: its devices differ", done.stderr)
         self.assertEqual(self.tune(*words, "--resume", "--", *self.script(SCRIPT)).returncode, 0)
 
+    def test_one_tuning_at_a_time_writes_a_state(self):
+        words = ("--knob", BATCHES, *QUICK, "--state", self.path("t.state"), "--", *self.script(SCRIPT + "; sleep 0.2"))
+        whole = self.result(*words)
+        first = self.in_background("--json", *words)
+        wait_for_line(first, "trial 3 ")
+        for resumes in ((), ("--resume",)):
+            done = self.tune(*resumes, *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"t.state: another wattgov tune writes it (pid {first.pid})", done.stderr)
+        out, _ = first.communicate()
+        self.assertEqual([trial["settings"] for trial in json.loads(out)["trials"]], [trial["settings"] for trial in whole["trials"]])
+        self.assertEqual(self.result("--resume", *words)["trials_resumed"], len(whole["trials"]))
+
     def test_a_state_that_is_no_regular_file_is_refused(self):
         os.mkfifo(self.path("fifo"))  # nobody writes it and nobody reads it
         for path in (self.path("fifo"), "/dev/null"):
