@@ -42,6 +42,15 @@ static void mark(const struct wg_workload_plan *plan, bool begins)
         plan->mark(begins, plan->context);
 }
 
+/* Whether the counts of a window suffice: they are precise, or time is over. */
+static bool is_enough(const struct wg_kserve_statistics *counts, double time_s,
+                      const struct wg_workload_plan *plan)
+{
+    const double relative =
+        counts->executions > 0 ? 1 / sqrt((double)counts->executions) : (double)INFINITY;
+    return time_s >= plan->max_s || (time_s >= plan->min_s && relative <= plan->relative_error);
+}
+
 /* Waits while others send, until the counts are precise or time is over. */
 static enum wg_code watch(struct wg_workload_server *server, const struct wg_workload_plan *plan,
                           struct wg_workload_sample *out, struct wg_error *err)
@@ -63,14 +72,11 @@ static enum wg_code watch(struct wg_workload_server *server, const struct wg_wor
         if (counts.inferences != last)
             moved_ns = wg__clock_ns();
         last = counts.inferences;
-        const double relative =
-            counts.executions > 0 ? 1 / sqrt((double)counts.executions) : (double)INFINITY;
         if (should_stop(plan))
             out->outcome = WG_WORKLOAD_INTERRUPTED;
         else if (plan->hung_s > 0 && since_s(moved_ns) > plan->hung_s)
             out->outcome = WG_WORKLOAD_HUNG;
-        else if (out->time_s >= plan->max_s ||
-                 (out->time_s >= plan->min_s && relative <= plan->relative_error))
+        else if (is_enough(&counts, out->time_s, plan))
             break;
     }
     mark(plan, false);
