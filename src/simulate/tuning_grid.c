@@ -147,19 +147,26 @@ static size_t level_of(const struct wg_tuning_knob *knob, double value)
     return found != NULL ? (size_t)(found - knob->levels) : 0;
 }
 
-/* By levels, the last knob fastest; then by rows, so that sums don't depend on qsort. */
+/* The last knob fastest. */
+static int compare_levels(const struct key *a, const struct key *b)
+{
+    for (size_t k = 0; k < WG_TUNING_KNOBS_MAX; k++)
+        if (a->levels[k] != b->levels[k])
+            return a->levels[k] < b->levels[k] ? -1 : 1;
+    return 0;
+}
+
+/* By levels; then by rows, so that sums don't depend on qsort. */
 static int compare_keys(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
-    for (size_t k = 0; k < WG_TUNING_KNOBS_MAX; k++)
-        if (x->levels[k] != y->levels[k])
-            return x->levels[k] < y->levels[k] ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
+    const int order = compare_levels(x, y);
+    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
 }
 
 static bool is_same_configuration(const struct key *a, const struct key *b)
 {
-    return memcmp(a->levels, b->levels, sizeof a->levels) == 0;
+    return compare_levels(a, b) == 0;
 }
 
 static enum wg_code make_keys(struct builder *builder, struct wg_error *err)
