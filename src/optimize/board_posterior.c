@@ -27,6 +27,7 @@
 enum { RHO_COUNT = 7, RHO_APART = 3, RHO_LEAST_ROWS = 3 };
 
 static const double rhos[RHO_COUNT] = {0.4, 0.6, 0.8, 1, 1.4, 2, 2.8};
+static const double rho_most = 100;
 static const double least_left = 0.001; /* of the likelihood, for the Kalman step */
 
 struct wg_board_settings wg__board_settings_default(void)
@@ -36,7 +37,8 @@ struct wg_board_settings wg__board_settings_default(void)
                                       .kept = (size_t)c->kept,
                                       .effective = c->effective,
                                       .rho_sd = c->rho_sd,
-                                      .rho_knobs = (size_t)c->rho_knobs};
+                                      .rho_knobs = (size_t)c->rho_knobs,
+                                      .widen_at = c->widen_at};
 }
 
 enum wg_code wg__board_posterior_new(struct wg_board_posterior **out, struct wg_board_pool *pool,
@@ -366,8 +368,11 @@ static bool can_fit(const struct wg_board_posterior *posterior,
 static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *work,
                     const struct wg_board_channel *channels, size_t count)
 {
-    if (!can_fit(posterior, channels, count))
+    if (!can_fit(posterior, channels, count)) {
+        for (size_t c = 0; c < count; c++)
+            posterior->rho[c] = 1;
         return;
+    }
     double best = -(double)INFINITY;
     double chosen[WG_BOARD_CHANNELS_MAX];
     memcpy(chosen, posterior->rho, sizeof chosen);
@@ -398,6 +403,33 @@ static void fit_rho(struct wg_board_posterior *posterior, struct wg_board_work *
             }
         }
     memcpy(posterior->rho, chosen, sizeof chosen);
+}
+
+/* What no board resembles: while twice the residual of some channel makes the trials so much
+ * likelier that chance is out of the question, it is twice as large. Else a mean would be drawn
+ * between two figures that were plainly measured apart. */
+static void widen(struct wg_board_posterior *posterior, struct wg_board_work *work,
+                  const struct wg_board_channel *channels, size_t count)
+{
+    double *rho = posterior->rho;
+    double score = evidence(posterior, work, channels, count, rho);
+    for (;;) {
+        size_t widest = count;
+        double best = score + posterior->settings.widen_at;
+        for (size_t c = 0; c < count; c++) {
+            rho[c] *= 2;
+            const double wider = evidence(posterior, work, channels, count, rho);
+            rho[c] /= 2;
+            if (wider > best && rho[c] < rho_most) {
+                best = wider;
+                widest = c;
+            }
+        }
+        if (widest == count)
+            return;
+        rho[widest] *= 2;
+        score = best;
+    }
 }
 
 /* Step 4: S, and the step that the boards take. */
@@ -495,6 +527,7 @@ enum wg_code wg__board_posterior_update(struct wg_board_posterior *posterior, si
     if (code != WG_OK)
         return code;
     fit_rho(posterior, &work, channels, count);
+    widen(posterior, &work, channels, count);
     code = kalman(&work, channels, count, posterior->rho, err);
     return code == WG_OK ? wg__board_spread(posterior, &work, channels, count, err) : code;
 }

@@ -47,6 +47,7 @@ struct wg_board_settings {
     double effective; /* least effective sample size of the weights */
     double rho_sd;    /* prior of log rho, the size of the residual */
     size_t rho_knobs; /* it is fitted with so many knobs at most, else 1 */
+    double widen_at;  /* rho doubles while the log-likelihood rises by more; INFINITY: never */
 };
 
 /* Those of the policy. */

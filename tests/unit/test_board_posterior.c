@@ -15,8 +15,12 @@
 #include "support/board_spaces.h"
 #include "tuning_golden.h"
 
-static const struct wg_board_settings settings = {
-    .boards = 256, .kept = 64, .effective = 40, .rho_sd = 0.5, .rho_knobs = 2};
+static const struct wg_board_settings settings = {.boards = 256,
+                                                  .kept = 64,
+                                                  .effective = 40,
+                                                  .rho_sd = 0.5,
+                                                  .rho_knobs = 2,
+                                                  .widen_at = (double)INFINITY};
 
 struct stage {
     struct wg_tuning_space *space;
