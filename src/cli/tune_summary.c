@@ -252,7 +252,7 @@ const char *wg__tune_reason_text(enum wg_tuner_reason reason)
                                         [WG_TUNER_FEASIBLE] = "likeliest to keep the limits",
                                         [WG_TUNER_REMEASURE] = "once more, to be sure",
                                         [WG_TUNER_VALIDATE] = "confirms what is returned",
-                                        [WG_TUNER_AGAIN] = "its sample was thrown away"};
+                                        [WG_TUNER_AGAIN] = "once more: it gave no figures"};
     _Static_assert(sizeof texts / sizeof *texts == WG_TUNER_REASON_COUNT, "a text each");
     return (unsigned)reason < WG_TUNER_REASON_COUNT ? texts[reason] : "";
 }

@@ -130,30 +130,6 @@ static void clear_trial(struct wg_tune_trial *trial)
     *trial = (struct wg_tune_trial){0};
 }
 
-/* The default is what all else is compared with, so one that crashed or hung may have met a server
- * that was just starting: it is tried once more before it is given up. What is out of memory will
- * be so again. */
-static enum wg_code try_configuration(struct wg_tune_run *run,
-                                      const struct wg_tuner_question *question,
-                                      struct wg_tune_trial *trial, bool *has_ended,
-                                      struct wg_error *err)
-{
-    enum wg_code code = WG_OK;
-    for (unsigned i = 0; i < 2; i++) {
-        clear_trial(trial);
-        trial->reason = question->reason;
-        memcpy(trial->why, question->why, sizeof trial->why);
-        code = wg__tune_try(run, question->configuration, trial, has_ended, err);
-        const bool has_crashed =
-            trial->told.outcome == WG_TRIAL_CRASHED || trial->told.outcome == WG_TRIAL_HUNG;
-        if (i > 0 || code != WG_OK || *has_ended || !has_crashed || !run->is_default)
-            break;
-        wg__tune_say(run, "the default %s (%s): all is compared with it, so it is tried once more",
-                     wg__trial_outcome_word(trial->told.outcome), trial->failure);
-    }
-    return code;
-}
-
 /* Measures a configuration into the next place of the list; kept only when it has not ended. */
 static enum wg_code try_next(struct wg_tune_run *run, const struct wg_tuner_question *question,
                              struct wg_tune_trial **out, bool *has_ended, struct wg_error *err)
@@ -161,9 +137,11 @@ static enum wg_code try_next(struct wg_tune_run *run, const struct wg_tuner_ques
     const struct wg_tune_request *request = run->request;
     struct wg_tune_result *result = run->result;
     struct wg_tune_trial *trial = &result->trials[result->count];
+    *trial = (struct wg_tune_trial){.reason = question->reason};
+    memcpy(trial->why, question->why, sizeof trial->why);
     if (request->asked != NULL)
         request->asked(question, result->count + 1, request->context);
-    const enum wg_code code = try_configuration(run, question, trial, has_ended, err);
+    const enum wg_code code = wg__tune_try(run, question->configuration, trial, has_ended, err);
     if (code != WG_OK || *has_ended) {
         clear_trial(trial);
         return code;

@@ -358,6 +358,18 @@ static void follow_policy(struct wg_tuner *tuner)
         ask_for(tuner, choice->next, choice->reason, "%s", choice->why);
 }
 
+static void ask_again(struct wg_tuner *tuner)
+{
+    const unsigned discards = tuner->discards[tuner->again];
+
+    if (discards > 0)
+        ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
+                "its sample was thrown away (%u of at most %d)", discards, DISCARDS_MAX);
+    else
+        ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
+                "the default failed: all is compared with it, so it is tried once more");
+}
+
 static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
 {
     const struct wg_tuner_config *config = &tuner->config;
@@ -372,9 +384,7 @@ static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
     if (told_of(tuner) >= config->max_trials)
         run_out(tuner);
     else if (tuner->again < count && !tuner->bans.is_banned[tuner->again])
-        ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
-                "its sample was thrown away (%u of at most %d)",
-                (unsigned)tuner->discards[tuner->again], DISCARDS_MAX);
+        ask_again(tuner);
     else if (wants_default(tuner) && !tuner->is_tried[first] && !tuner->bans.is_banned[first])
         ask_for(tuner, first, WG_TUNER_DEFAULT, "the default comes first: all else is compared");
     else
@@ -461,12 +471,29 @@ static bool is_group_broken(const struct wg_tuner *tuner, size_t configuration)
     return crashed >= 2 && crashed > worked;
 }
 
+/* All else is compared with the default, and most crash by accident, a server that was just
+ * starting say: it has a second try. What is out of memory will be so again. */
+static bool deserves_another(const struct wg_tuner *tuner, size_t configuration,
+                             enum wg_trial_outcome outcome)
+{
+    if (!wants_default(tuner) || outcome == WG_TRIAL_OUT_OF_MEMORY ||
+        configuration != tuner->config.space->default_configuration ||
+        tuner->is_tried[configuration] || tuner->discards[configuration] > 0)
+        return false;
+    for (size_t i = 0; i < tuner->failed; i++)
+        if (tuner->failures[i].configuration == configuration)
+            return false;
+    return true;
+}
+
 static void take_failure(struct wg_tuner *tuner, const struct wg_trial *trial,
                          enum wg_trial_outcome outcome)
 {
     const size_t c = trial->configuration;
 
     count_validation(tuner, c);
+    if (deserves_another(tuner, c, outcome))
+        tuner->again = c;
     tuner->failures[tuner->failed] = *trial;
     tuner->failures[tuner->failed++].outcome = outcome;
     tuner->present = tuner->config.space->count; /* it starts anew with who knows what */
@@ -474,7 +501,8 @@ static void take_failure(struct wg_tuner *tuner, const struct wg_trial *trial,
         wg__tuning_ban_memory(&tuner->bans, c, tuner->measured);
         return;
     }
-    wg__tuning_ban(&tuner->bans, c);
+    if (tuner->again != c)
+        wg__tuning_ban(&tuner->bans, c);
     if (is_group_broken(tuner, c))
         wg__tuning_ban_group(&tuner->bans, c, tuner->measured);
 }

@@ -449,36 +449,39 @@ static void explain(const struct state *state, const struct wg_tuning_view *view
                    100 * (double)picture->sd[0][x]);
 }
 
-/* Nothing was measured whole, not even the default: what is nearest to it. */
-static size_t nearest_to_default(const struct state *state, const struct wg_tuning_view *view)
+/* Nothing was measured whole, not even the default: near it, but not where trials keep failing.
+ * With d the distance from the default along the knobs' axes, the largest of log p - d^2 is next
+ * (p: the chance that a trial works, tuning_survival.c): around a default at the edge of what works
+ * each failure pushes the search further away from it. */
+static size_t blind_start(const struct state *state, const struct wg_tuning_view *view)
 {
     const size_t origin = view->space->default_configuration;
-    size_t nearest = view->space->count;
-    double least = (double)INFINITY;
+    size_t best = view->space->count;
+    double most = -(double)INFINITY;
     for (size_t x = 0; x < view->space->count; x++) {
         if (view->is_banned[x] || view->is_tried[x])
             continue;
-        double square = 0;
+        double score = wg__tuning_log_survival(view, x);
         for (size_t k = 0; k < view->space->knob_count; k++) {
             const double d = wg__board_level(&state->axes, x, k)->place -
                              wg__board_level(&state->axes, origin, k)->place;
-            square += d * d;
+            score -= d * d;
         }
-        if (square < least) {
-            least = square;
-            nearest = x;
+        if (score > most) {
+            most = score;
+            best = x;
         }
     }
-    return nearest;
+    return best;
 }
 
 static void start(const struct state *state, const struct wg_tuning_view *view,
                   struct wg_tuning_choice *out)
 {
-    out->next = nearest_to_default(state, view);
+    out->next = blind_start(state, view);
     out->reason = WG_TUNER_START;
     (void)snprintf(out->why, sizeof out->why,
-                   "nothing could be measured yet: the nearest to the default is tried");
+                   "nothing could be measured yet: near the default, away from what failed");
 }
 
 static size_t configuration_of(const struct wg_tuning_view *view, const struct picture *picture,

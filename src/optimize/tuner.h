@@ -17,9 +17,10 @@
  *
  * Rules of failures (why: docs/internals/tuning.md):
  *   OUT_OF_MEMORY  bans the same configuration with a larger batch or more replicas, too
- *   CRASHED, HUNG  ban the configuration; a second one in the same group (all categories and other
- *                  expensive knobs equal), when the group failed more often than it worked, bans
- *                  what was not measured of it, while another group is left
+ *   CRASHED, HUNG  ban the configuration, but for a default that must come first: it is tried once
+ *                  more. A second one in the same group (all categories and other expensive knobs
+ *                  equal), when the group failed more often than it worked, bans what was not
+ *                  measured of it, while another group is left
  *   REFUSED        bans the level of that knob; it counts as no trial
  *   DISCARDED      counts as no trial; the same configuration is asked again (a bounded number of
  *                  times, then it counts as CRASHED)

@@ -37,7 +37,7 @@
     X(shared_noise, 0.03, "what all figures share: the noise of the first")                        \
     X(rho_sd, 0.7, "prior of the logarithm of the residual's size,")                               \
     X(rho_knobs, 2, "which is fitted with so many knobs at most, and not in training;")            \
-    X(widen_at, 60, "it doubles while that raises the log-likelihood of all trials by this")        \
+    X(widen_at, 60, "it doubles while that raises the log-likelihood of all trials by this")       \
                                                                                                    \
     /* The choice (policy_tune_wattgov.c). */                                                      \
     X(certainty, 1.1, "kappa: a limit is met when it is met so many sd away")                      \

@@ -389,10 +389,44 @@ static void the_default_comes_first_whatever_the_policy_where_that_is_asked_for(
             const struct wg_tuner_question question = ask(tuner);
             assert_int_equal(question.configuration, space->default_configuration);
             assert_int_equal(question.reason, WG_TUNER_DEFAULT);
-            tell_failure(tuner, question.configuration, WG_TRIAL_CRASHED);
+            tell_failure(tuner, question.configuration, WG_TRIAL_OUT_OF_MEMORY);
             assert_int_not_equal(ask(tuner).configuration, space->default_configuration);
             wg__tuner_free(tuner);
         }
+    }
+    wg__tuning_space_free(space);
+}
+
+/* Its first crash may have been an accident; its second one was none. */
+static void a_default_that_failed_has_a_second_try(void **state)
+{
+    struct wg_tuning_space *space = small_space();
+    const size_t first = space->default_configuration;
+
+    (void)state;
+    for (unsigned policy = 0; policy < 2U * WG_TUNER_POLICY_COUNT; policy++) {
+        const bool has_hung = policy % 2 == 1, works_then = policy % 3 == 0;
+        struct wg_tuner_config config = config_of(space);
+        config.policy = (enum wg_tuner_policy)(policy / 2);
+        config.default_first = true;
+        struct wg_tuner *tuner = tuner_of(&config);
+        tell_failure(tuner, ask(tuner).configuration, has_hung ? WG_TRIAL_HUNG : WG_TRIAL_CRASHED);
+        const struct wg_tuner_question question = ask(tuner);
+        assert_int_equal(question.configuration, first);
+        assert_int_equal(question.reason, WG_TUNER_AGAIN);
+        assert_non_null(strstr(question.why, "tried once more"));
+        if (works_then)
+            tell(tuner, first, 5, 0.01);
+        else
+            tell_failure(tuner, first, WG_TRIAL_CRASHED);
+        for (int i = 0; i < 3 && ask(tuner).kind == WG_TUNER_MEASURE; i++) {
+            assert_int_not_equal(ask(tuner).configuration, first);
+            tell_failure(tuner, ask(tuner).configuration, WG_TRIAL_CRASHED);
+        }
+        struct wg_tuner_result result;
+        assert_int_equal(wg__tuner_result(tuner, &result, NULL), WG_OK);
+        assert_int_equal(result.configuration, works_then ? first : space->count);
+        wg__tuner_free(tuner);
     }
     wg__tuning_space_free(space);
 }
@@ -477,6 +511,7 @@ int main(void)
         cmocka_unit_test(with_nothing_within_the_limit_the_nearest_is_returned_and_said_so),
         cmocka_unit_test(with_everything_cut_the_least_bound_is_returned),
         cmocka_unit_test(the_default_comes_first_whatever_the_policy_where_that_is_asked_for),
+        cmocka_unit_test(a_default_that_failed_has_a_second_try),
         cmocka_unit_test(a_saving_within_its_error_is_no_reason_to_leave_the_default),
         cmocka_unit_test(recalled_trials_count_as_told_ones),
         cmocka_unit_test(a_thrown_away_sample_is_asked_again_a_bounded_number_of_times),
