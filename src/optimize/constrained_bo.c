@@ -31,44 +31,13 @@
 
 #include "base/alloc.h"
 #include "optimize/tuner_check.h"
-#include "optimize/tuning_bans.h"
-#include "optimize/tuning_policy.h"
-#include "optimize/tuning_slack.h"
+#include "optimize/tuner_parts.h"
 
 enum {
-    DISCARDS_MAX = 3,      /* of a configuration; the next one counts as a crash */
     VALIDATIONS_MAX = 3,   /* in all */
     VALIDATION_BUDGET = 3, /* a budget below this is spent on searching alone */
 };
 static const double noise_default = 0.02;
-
-struct wg_tuner {
-    struct wg_tuner_config config; /* defaults filled in; names of limits are own copies */
-    char *names[WG_TUNING_LIMITS_MAX];
-    const struct wg_tuning_policy_ops *ops;
-    void *state;
-
-    struct wg_trial *trials; /* MEASURED and CUT */
-    size_t trial_count, trial_capacity;
-    struct wg_trial *failures; /* CRASHED, HUNG, OUT_OF_MEMORY: `failed` of them */
-    size_t failure_capacity;
-    size_t tells, failed, validations;
-    size_t validated; /* the last one that was measured to be confirmed; space->count: none */
-
-    struct wg_tuning_bans bans;
-    struct wg_tuning_slack slack;
-    uint8_t *measured; /* [space->count], as discards */
-    uint8_t *discards;
-    bool *is_tried;
-    size_t present; /* space->count: unknown; so with `again` */
-    size_t again;
-    enum wg_tuner_end closing; /* RUNNING: still searching */
-
-    struct wg_rng root, rng;
-    bool has_plan;
-    struct wg_tuning_choice choice; /* of the plan; these two */
-    struct wg_tuner_question question;
-};
 
 /* -- Making ----------------------------------------------------------------------------------- */
 
@@ -302,11 +271,6 @@ static void close_up(struct wg_tuner *tuner)
             tuner->validations + 1, VALIDATIONS_MAX);
 }
 
-static bool wants_default(const struct wg_tuner *tuner)
-{
-    return tuner->ops->default_first || tuner->config.default_first;
-}
-
 /* The policy's choice, or none of all while the default must come first. */
 static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
 {
@@ -316,7 +280,7 @@ static enum wg_code choose(struct wg_tuner *tuner, struct wg_error *err)
         .next = count, .expected_saving = (double)NAN, .returned = count, .runner_up = count};
 
     tuner->rng = wg__rng_split(&tuner->root, tuner->tells + 1);
-    if (tuner->trial_count > 0 || !wants_default(tuner) ||
+    if (tuner->trial_count > 0 || !wg__tuner_wants_default(tuner) ||
         tuner->bans.is_banned[tuner->config.space->default_configuration]) {
         const enum wg_code code = tuner->ops->decide(tuner->state, &view, &choice, err);
 
@@ -364,7 +328,7 @@ static void ask_again(struct wg_tuner *tuner)
 
     if (discards > 0)
         ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
-                "its sample was thrown away (%u of at most %d)", discards, DISCARDS_MAX);
+                "its sample was thrown away (%u of at most %d)", discards, WG_TUNER_DISCARDS_MAX);
     else
         ask_for(tuner, tuner->again, WG_TUNER_AGAIN,
                 "the default failed: all is compared with it, so it is tried once more");
@@ -385,7 +349,8 @@ static enum wg_code plan(struct wg_tuner *tuner, struct wg_error *err)
         run_out(tuner);
     else if (tuner->again < count && !tuner->bans.is_banned[tuner->again])
         ask_again(tuner);
-    else if (wants_default(tuner) && !tuner->is_tried[first] && !tuner->bans.is_banned[first])
+    else if (wg__tuner_wants_default(tuner) && !tuner->is_tried[first] &&
+             !tuner->bans.is_banned[first])
         ask_for(tuner, first, WG_TUNER_DEFAULT, "the default comes first: all else is compared");
     else
         follow_policy(tuner);
@@ -404,154 +369,6 @@ enum wg_code wg__tuner_ask(struct wg_tuner *tuner, struct wg_tuner_question *out
 
 /* -- Telling ---------------------------------------------------------------------------------- */
 
-static bool reserve_trials(struct wg_trial **trials, size_t count, size_t *capacity)
-{
-    if (count < *capacity)
-        return true;
-    const size_t wanted = 2 * *capacity + 32;
-    struct wg_trial *grown = wg__realloc_array(*trials, wanted, sizeof *grown);
-    if (grown == NULL)
-        return false;
-    *trials = grown;
-    *capacity = wanted;
-    return true;
-}
-
-/* Room for one more of each, before anything changes. */
-static enum wg_code reserve(struct wg_tuner *tuner, struct wg_error *err)
-{
-    if (reserve_trials(&tuner->trials, tuner->trial_count, &tuner->trial_capacity) &&
-        reserve_trials(&tuner->failures, tuner->failed, &tuner->failure_capacity))
-        return WG_OK;
-    return wg__fail(err, WG_ENOMEM, "out of memory for the trials");
-}
-
-static void count_validation(struct wg_tuner *tuner, size_t configuration)
-{
-    const bool was_asked =
-        tuner->question.kind == WG_TUNER_MEASURE && tuner->question.configuration == configuration;
-
-    if (was_asked && tuner->question.reason == WG_TUNER_VALIDATE) {
-        tuner->validations++;
-        tuner->validated = configuration;
-    }
-}
-
-static void take_figures(struct wg_tuner *tuner, const struct wg_trial *trial)
-{
-    const size_t c = wg__tuning_same(&tuner->slack, trial->configuration);
-
-    count_validation(tuner, c);
-    tuner->trials[tuner->trial_count] = *trial;
-    tuner->trials[tuner->trial_count++].configuration = c;
-    tuner->is_tried[c] = true;
-    tuner->present = trial->configuration;
-    if (trial->outcome == WG_TRIAL_MEASURED && tuner->measured[c] < UINT8_MAX)
-        tuner->measured[c]++;
-    if (trial->outcome == WG_TRIAL_MEASURED && trial->is_slack)
-        wg__tuning_slack_take(&tuner->slack, trial, &tuner->bans, tuner->trials, tuner->trial_count,
-                              tuner->measured);
-    if (tuner->validated < tuner->config.space->count)
-        tuner->validated = wg__tuning_same(&tuner->slack, tuner->validated);
-    wg__tuning_rule_out_slower(&tuner->bans, &tuner->config.goal, trial, tuner->config.noise,
-                               tuner->measured);
-}
-
-/* Whether the group crashed twice, and more often than it worked. */
-static bool is_group_broken(const struct wg_tuner *tuner, size_t configuration)
-{
-    const struct wg_tuning_space *space = tuner->config.space;
-    size_t crashed = 0, worked = 0;
-
-    for (size_t i = 0; i < tuner->failed; i++)
-        crashed += tuner->failures[i].outcome != WG_TRIAL_OUT_OF_MEMORY &&
-                   wg__tuning_same_group(space, tuner->failures[i].configuration, configuration);
-    for (size_t i = 0; i < tuner->trial_count; i++)
-        worked += wg__tuning_same_group(space, tuner->trials[i].configuration, configuration);
-    return crashed >= 2 && crashed > worked;
-}
-
-/* All else is compared with the default, and most crash by accident, a server that was just
- * starting say: it has a second try. What is out of memory will be so again. */
-static bool deserves_another(const struct wg_tuner *tuner, size_t configuration,
-                             enum wg_trial_outcome outcome)
-{
-    if (!wants_default(tuner) || outcome == WG_TRIAL_OUT_OF_MEMORY ||
-        configuration != tuner->config.space->default_configuration ||
-        tuner->is_tried[configuration] || tuner->discards[configuration] > 0)
-        return false;
-    for (size_t i = 0; i < tuner->failed; i++)
-        if (tuner->failures[i].configuration == configuration)
-            return false;
-    return true;
-}
-
-static void take_failure(struct wg_tuner *tuner, const struct wg_trial *trial,
-                         enum wg_trial_outcome outcome)
-{
-    const size_t c = trial->configuration;
-
-    count_validation(tuner, c);
-    if (deserves_another(tuner, c, outcome))
-        tuner->again = c;
-    tuner->failures[tuner->failed] = *trial;
-    tuner->failures[tuner->failed++].outcome = outcome;
-    tuner->present = tuner->config.space->count; /* it starts anew with who knows what */
-    if (outcome == WG_TRIAL_OUT_OF_MEMORY) {
-        wg__tuning_ban_memory(&tuner->bans, c, tuner->measured);
-        return;
-    }
-    if (tuner->again != c)
-        wg__tuning_ban(&tuner->bans, c);
-    if (is_group_broken(tuner, c))
-        wg__tuning_ban_group(&tuner->bans, c, tuner->measured);
-}
-
-static void take(struct wg_tuner *tuner, const struct wg_trial *trial)
-{
-    const size_t c = trial->configuration;
-
-    tuner->again = tuner->config.space->count;
-    switch (trial->outcome) {
-    case WG_TRIAL_MEASURED:
-    case WG_TRIAL_CUT:
-        take_figures(tuner, trial);
-        break;
-    case WG_TRIAL_CRASHED:
-    case WG_TRIAL_HUNG:
-    case WG_TRIAL_OUT_OF_MEMORY:
-        take_failure(tuner, trial, trial->outcome);
-        break;
-    case WG_TRIAL_REFUSED:
-        wg__tuning_ban_level(&tuner->bans, trial->refused_knob,
-                             wg__tuning_level(tuner->config.space, c, trial->refused_knob));
-        break;
-    case WG_TRIAL_DISCARDED:
-        if (tuner->discards[c] == DISCARDS_MAX) {
-            take_failure(tuner, trial, WG_TRIAL_CRASHED);
-        } else {
-            tuner->discards[c]++;
-            tuner->again = c;
-        }
-        break;
-    case WG_TRIAL_OUTCOME_COUNT:
-        break;
-    }
-}
-
-static enum wg_code remember(struct wg_tuner *tuner, const struct wg_trial *trial,
-                             struct wg_error *err)
-{
-    const enum wg_code code = reserve(tuner, err);
-
-    if (code != WG_OK)
-        return code;
-    take(tuner, trial);
-    tuner->tells++;
-    tuner->has_plan = false;
-    return WG_OK;
-}
-
 enum wg_code wg__tuner_tell(struct wg_tuner *tuner, const struct wg_trial *trial,
                             struct wg_error *err)
 {
@@ -559,7 +376,7 @@ enum wg_code wg__tuner_tell(struct wg_tuner *tuner, const struct wg_trial *trial
 
     if (code == WG_OK)
         code = plan(tuner, err);
-    return code == WG_OK ? remember(tuner, trial, err) : code;
+    return code == WG_OK ? wg__tuner_remember(tuner, trial, err) : code;
 }
 
 enum wg_code wg__tuner_recall(struct wg_tuner *tuner, const struct wg_trial *trial,
@@ -571,7 +388,7 @@ enum wg_code wg__tuner_recall(struct wg_tuner *tuner, const struct wg_trial *tri
         return code;
     if (!tuner->has_plan) /* what was asked is of another plan */
         tuner->question = (struct wg_tuner_question){.kind = WG_TUNER_DONE};
-    return remember(tuner, trial, err);
+    return wg__tuner_remember(tuner, trial, err);
 }
 
 /* -- Results ---------------------------------------------------------------------------------- */
