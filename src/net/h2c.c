@@ -464,9 +464,6 @@ static void receive(struct wg_h2c *h2c)
             const ssize_t taken = nghttp2_session_mem_recv(h2c->session, bytes, (size_t)got);
             if (taken < 0)
                 die(h2c, nghttp2_strerror((int)taken));
-            else if (nghttp2_session_want_read(h2c->session) == 0 &&
-                     nghttp2_session_want_write(h2c->session) == 0)
-                die(h2c, "the server has said goodbye");
         } else if (errno == EAGAIN) {
             return;
         } else if (errno != EINTR) {
@@ -481,4 +478,10 @@ void wg__h2c_work(struct wg_h2c *h2c)
         return;
     receive(h2c);
     send_out(h2c);
+    /* After a goodbye of the server, and after ours, which is how a session answers what is no
+     * HTTP/2: the connection may stand, but nothing more comes of it. */
+    if (!h2c->is_dead && h2c->sent == h2c->out.length &&
+        nghttp2_session_want_read(h2c->session) == 0 &&
+        nghttp2_session_want_write(h2c->session) == 0)
+        die(h2c, "the HTTP/2 session is over: the server has said goodbye, or no HTTP/2");
 }

@@ -23,6 +23,7 @@ struct server {
     const char *answer;
     size_t length;
     bool is_silent;
+    bool stays; /* does not close after its answer */
     pthread_t thread;
 };
 
@@ -37,7 +38,7 @@ static void *serve(void *context)
         const ssize_t got = recv(fd, request, sizeof request, 0);
         if (got > 0 && !server->is_silent)
             (void)send(fd, server->answer, server->length, MSG_NOSIGNAL);
-        ssize_t more = server->is_silent ? 1 : 0;
+        ssize_t more = server->is_silent || server->stays ? 1 : 0;
         while (more > 0) /* until the client goes */
             more = recv(fd, request, sizeof request, 0);
         (void)shutdown(fd, SHUT_RDWR);
@@ -157,6 +158,31 @@ static void what_breaks_is_told_apart(void **state)
     }
 }
 
+static void what_is_no_http2_is_not_waited_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer;
+        size_t length;
+    } cases[] = {
+        {LITERAL("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")},
+        {LITERAL("\0\0\6\4\0\0\0\0\0\0\4\377\377\377\377")}, /* a window beyond 2^31 - 1 */
+        {LITERAL("\0\0\0\4\0\0\0\0\0\0\0\4\10\0\0\0\0\0\177\377\377\377"
+                 "\0\0\4\10\0\0\0\0\0\177\377\377\377")}, /* the window overflows */
+        {LITERAL("\0\0\0\4\0\0\0\0\0\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\0")}, /* goodbye */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct server server;
+        open_server(&server, cases[i].answer, cases[i].length);
+        server.stays = true;
+        const struct seen seen = ask(server.url, true, 10, 100);
+        if (seen.answer.end != WG_HTTP_BROKEN)
+            fail_msg("case %zu ended as %s: %s", i, wg__http_end_word(seen.answer.end),
+                     seen.answer.why);
+        close_server(&server);
+    }
+}
+
 static void a_closed_port_refuses(void **state)
 {
     (void)state;
@@ -258,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_come_whole_with_their_headers),
         cmocka_unit_test(what_breaks_is_told_apart),
+        cmocka_unit_test(what_is_no_http2_is_not_waited_for),
         cmocka_unit_test(a_closed_port_refuses),
         cmocka_unit_test(slots_are_bounded_and_cancelling_frees_them),
         cmocka_unit_test(every_failing_allocation_is_told_and_leaks_nothing),
