@@ -311,12 +311,21 @@ class Failing(Case):
         self.assertIn("cannot run '/no/such/program'", done.stderr)
 
     def test_full_disks_fail_it_at_the_end(self):
-        for option in ("-o", "--state", "--html"):
+        for option in ("-o", "--html"):
             done = self.tune("--knob", BATCHES, *QUICK, option, "/dev/full", *(("--state", self.path("s"))
                              if option == "-o" else ()), "--", *self.script(SCRIPT))
             self.assertEqual(done.returncode, 1, option)
             self.assertIn("No space left on device", done.stderr)
             self.assertRegex(done.stdout, "returned +batch 8 ")
+
+    def test_a_state_that_cannot_be_written_fails_it_at_the_end(self):
+        folder = self.path("gone")
+        os.mkdir(folder)
+        done = self.tune("--knob", BATCHES, *QUICK, "--state", os.path.join(folder, "s"), "--",
+                         *self.script(f"rm -rf {folder}; {SCRIPT}"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("No such file or directory", done.stderr)
+        self.assertRegex(done.stdout, "returned +batch 8 ")
 
     def test_whoever_may_not_set_is_told(self):
         if os.geteuid() != 0:
