@@ -147,7 +147,7 @@ enum wg_code wg__server_give_back(struct wg_workload *workload, char note[WG_WOR
         (void)snprintf(note, WG_WORKLOAD_WHY_SIZE, "%.50s at %.50s has the configuration %s again",
                        server->model, server->opts.url,
                        server->original == NULL ? "of its repository"
-                       : server->was_left       ? "that it had before an earlier run was killed"
+                       : server->was_left       ? "that it had before an earlier run"
                                                 : "that it had before");
     wg__server_adopt(workload);
     return WG_OK;

@@ -162,7 +162,7 @@ class Serving(Served):
         self.assertNotEqual(self.configuration(), before)
         done = self.tune(*words, "-o", self.path("r.yaml"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("that it had before an earlier run was killed again", done.stderr)
+        self.assertIn("that it had before an earlier run again", done.stderr)
         self.assertEqual(self.configuration(), before)
         self.assertEqual([name for name in os.listdir(self.path("state/servers")) if name.endswith(".json")], [])
 
