@@ -130,10 +130,10 @@ static void set_parts(struct wg_board_axes *axes)
     axes->knob_of[axes->part_count++] = axes->main_clock;
     if (axes->main_clock != WG_BOARD_NONE)
         axes->part_of[axes->main_clock] = axes->main_part;
-    if (axes->memory != WG_BOARD_NONE) {
+    if (axes->memory != WG_BOARD_NONE)
         axes->part_of[axes->memory] = axes->part_count;
-        axes->knob_of[axes->part_count++] = axes->memory;
-    }
+    axes->memory_part = axes->part_count;
+    axes->knob_of[axes->part_count++] = axes->memory;
 }
 
 enum wg_code wg__board_axes_init(struct wg_board_axes *axes, const struct wg_tuning_space *space,

@@ -8,8 +8,9 @@
  *     place     where the level lies in [0,1]: the distance of residual_kernel.c
  *
  * A board has parts, which work one after another or side by side: one for each clock and one for
- * memory. The main part is that of the last GPU clock (of the last CPU clock where there is no
- * other; a virtual one at full speed where there is no clock at all).
+ * memory, which is there at a speed of its own where its clock is not tuned. The main part is that
+ * of the last GPU clock (of the last CPU clock where there is no other; a virtual one at full speed
+ * where there is no clock at all).
  *
  * Of roles that physics knows once (memory clock, cores, limit, batch, replicas, delay) the first
  * knob counts; a second one has its tilt and its place only.
@@ -38,9 +39,9 @@ struct wg_board_axes {
     size_t main_clock, memory, cores, limit, batch, replicas, delay;
     bool is_training;                    /* `batch` is one of a training job */
     size_t part_count;                   /* other clocks, the main one, memory */
-    size_t main_part;                    /* index of it */
+    size_t main_part, memory_part;       /* indices of them */
     size_t part_of[WG_TUNING_KNOBS_MAX]; /* of a clock or the memory; WG_BOARD_NONE of others */
-    size_t knob_of[WG_BOARD_PARTS_MAX];  /* WG_BOARD_NONE: the virtual clock */
+    size_t knob_of[WG_BOARD_PARTS_MAX];  /* WG_BOARD_NONE: no clock of it is tuned */
     double tilts_t[WG_TUNING_KNOBS_MAX]; /* one standard deviation of the tilt of time */
     double tilts_e[WG_TUNING_KNOBS_MAX]; /* and of energy */
     bool follows_t[WG_TUNING_KNOBS_MAX]; /* the tilt of energy is on top of that of time */

@@ -39,6 +39,8 @@ enum {
     Z_VIRTUAL_POWER,
     Z_VIRTUAL_IDLE,
     Z_CROWDING,
+    Z_MEMORY_WORK, /* of a memory whose clock is not tuned */
+    Z_MEMORY_FIXED,
     Z_GLOBALS
 };
 enum { Z_TILT_T, Z_TILT_E, Z_WORK, Z_FIXED, Z_POWER, Z_IDLE_SHARE, Z_PER_KNOB };
@@ -97,21 +99,23 @@ static void set_part(const struct wg_board_axes *axes, const float *z, size_t j,
 {
     const size_t knob = axes->knob_of[j];
     const bool is_main = j == axes->main_part;
-    const bool is_memory = knob != WG_BOARD_NONE && knob == axes->memory;
+    const bool is_memory = j == axes->memory_part;
     const float *own = z + WG_BOARD_GLOBALS + knob * WG_BOARD_PER_KNOB;
     const float virtual_own[] = {
         0, 0, 0, z[Z_VIRTUAL_FIXED], z[Z_VIRTUAL_POWER], z[Z_VIRTUAL_IDLE]};
+    const float untuned[] = {0, 0, z[Z_MEMORY_WORK], z[Z_MEMORY_FIXED], 0, 0};
     if (knob == WG_BOARD_NONE)
-        own = virtual_own;
+        own = is_main ? virtual_own : untuned;
     part->work = is_main     ? 1
                  : is_memory ? around(0.35, 0.9, own[Z_WORK])
                              : around(0.5, 1.2, own[Z_WORK]);
     part->fixed = axes->is_training ? around(wg__tuner_constants.train_fixed,
                                              wg__tuner_constants.train_fixed_sd, own[Z_FIXED])
                                     : around(0.5, 1, own[Z_FIXED]);
-    part->power = is_main     ? around(0.6, 0.6, own[Z_POWER])
-                  : is_memory ? around(0.12, 0.6, own[Z_POWER])
-                              : around(0.25, 0.6, own[Z_POWER]);
+    part->power = is_memory && knob == WG_BOARD_NONE ? 0 /* part of the base power */
+                  : is_main                          ? around(0.6, 0.6, own[Z_POWER])
+                  : is_memory                        ? around(0.12, 0.6, own[Z_POWER])
+                                                     : around(0.25, 0.6, own[Z_POWER]);
     part->idle_share = is_memory ? 0.5 : between(0.05, 0.7, own[Z_IDLE_SHARE]);
 }
 
@@ -271,6 +275,7 @@ static void set_effect(const struct wg_board_axes *axes, const struct wg_board *
 struct shared {
     size_t parts, main, knobs;
     float overlap_inverse, fixed_time, base_power, demand, idle;
+    float work[WG_BOARD_PARTS_MAX], work_p[WG_BOARD_PARTS_MAX]; /* of parts without a knob */
     float power[WG_BOARD_PARTS_MAX], idle_share[WG_BOARD_PARTS_MAX];
     bool has_cores[WG_BOARD_PARTS_MAX];
     size_t knob_of[WG_BOARD_PARTS_MAX];
@@ -294,6 +299,9 @@ static void set_shared(const struct wg_board_axes *axes, const struct wg_board *
                            .is_limit_alone =
                                axes->limit != WG_BOARD_NONE && axes->main_clock == WG_BOARD_NONE};
     for (size_t j = 0; j < axes->part_count; j++) {
+        const bool is_fixed = axes->knob_of[j] == WG_BOARD_NONE;
+        out->work[j] = is_fixed ? (float)board->parts[j].work : 1;
+        out->work_p[j] = powf(out->work[j], (float)board->overlap);
         out->power[j] = (float)board->parts[j].power;
         out->idle_share[j] = (float)board->parts[j].idle_share;
         out->has_cores[j] = axes->cores != WG_BOARD_NONE && has_cores(axes, j);
@@ -341,8 +349,8 @@ static void combine(const struct shared *shared, const struct wg_board_effect *c
         tilt_e += effects[k]->log_e;
     }
     for (size_t j = 0; j < shared->parts; j++) {
-        float busy = j == shared->main ? pace : 1;
-        float busy_p = j == shared->main ? pace_p : 1;
+        float busy = j == shared->main ? pace : shared->work[j];
+        float busy_p = j == shared->main ? pace_p : shared->work_p[j];
         for (size_t k = 0; k < shared->knobs; k++) {
             busy *= effects[k]->tau[j];
             busy_p *= effects[k]->tau_p[j];

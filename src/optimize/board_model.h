@@ -29,7 +29,7 @@
 #include "optimize/board_axes.h"
 
 enum {
-    WG_BOARD_GLOBALS = 20, /* numbers of the whole board */
+    WG_BOARD_GLOBALS = 22, /* numbers of the whole board */
     WG_BOARD_PER_KNOB = 6, /* and of each knob */
     WG_BOARD_NUMBERS_MAX = WG_BOARD_GLOBALS + WG_BOARD_PER_KNOB * WG_TUNING_KNOBS_MAX
 };

@@ -12,7 +12,8 @@ import numpy as np
 
 MASK = (1 << 64) - 1
 GLOBALS = ("overlap fixed parallel core_power low_voltage voltage_from base steepness demand floor "
-           "idle scaling comm delay lowest_t lowest_e v_fixed v_power v_idle crowding").split()
+           "idle scaling comm delay lowest_t lowest_e v_fixed v_power v_idle crowding "
+           "memory_work memory_fixed").split()
 SPACES = {
     "inference": [("cores", "cores", [1, 2, 4], 2), ("cpu", "cpu_clock", [345, 806, 1267, 2035], 3),
                   ("gpu", "gpu_clock", [140, 420, 854, 1300], 3),
@@ -66,7 +67,7 @@ def draw(space, rng):
         return rng.split((1 + h) & MASK)
 
     own = rng.split(0)
-    z = [own.normal() for _ in range(20)]
+    z = [own.normal() for _ in range(len(GLOBALS))]
     for name, _, _, _ in space:
         s = stream(name)
         z += [s.normal() for _ in range(6)]
@@ -105,7 +106,7 @@ def meaning(knob, level):
 def figures(space, z, levels):
     """log t and log E of one board at one configuration."""
     g = dict(zip(GLOBALS, z))
-    own = {knob[0]: z[20 + 6 * i:26 + 6 * i] for i, knob in enumerate(space)}
+    own = {knob[0]: z[len(GLOBALS) + 6 * i:][:6] for i, knob in enumerate(space)}
     at = {knob[1]: (knob, *meaning(knob, l)) for knob, l in zip(space, levels)}
     value = lambda role, other=1: at[role][1] if role in at else other
     training = "train_batch" in at
@@ -143,6 +144,9 @@ def figures(space, z, levels):
         s = fixed(u[3])
         parts.append((around(.35, .9, u[2]) * (s + work) / (s + 1) * scale / m,
                       around(.12, .6, u[4]) * m, .5))
+    else:  # at its own speed, its power is in the base
+        s = fixed(g["memory_fixed"])
+        parts.append((around(.35, .9, g["memory_work"]) * (s + work) / (s + 1) * scale, 0, .5))
     p = between(1, 5, g["overlap"])
     t = (around(.1, .8, g["fixed"]) + sum(x[0]**p for x in parts)**(1 / p)) * \
         (1 + around(.05, 1, g["comm"]) * (n - 1))
