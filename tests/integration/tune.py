@@ -379,10 +379,12 @@ class Interrupting(Case):
         whole = self.result(*words)
         first = self.in_background("--json", *words)
         wait_for_line(first, "trial 3 ")
+        first.send_signal(signal.SIGSTOP)  # it has the file, however long that takes
         for resumes in ((), ("--resume",)):
             done = self.tune(*resumes, *words)
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"t.state: another wattgov tune writes it (pid {first.pid})", done.stderr)
+        first.send_signal(signal.SIGCONT)
         out, _ = first.communicate()
         self.assertEqual([trial["settings"] for trial in json.loads(out)["trials"]], [trial["settings"] for trial in whole["trials"]])
         self.assertEqual(self.result("--resume", *words)["trials_resumed"], len(whole["trials"]))
