@@ -49,6 +49,26 @@ static void tell_asked(const struct wg_tuner_question *question, size_t number, 
     wg__buffer_fini(&text);
 }
 
+static void tell_figures(const struct wg_tune_setup *setup, const struct wg_tune_trial *trial)
+{
+    const struct wg_trial *told = &trial->told;
+    double least_known = told->objective_error;
+    char text[WG_TUNE_FIGURE_SIZE];
+    wg__tune_figure_text(text, told->objective, told->objective_error);
+    (void)fprintf(stderr, ": %s %s", setup->goal.objective.text, text);
+    for (size_t i = 0; i < setup->goal.limit_count; i++) {
+        wg__tune_figure_text(text, told->figures[i], told->figure_errors[i]);
+        (void)fprintf(stderr, ", %s %s", setup->goal.limits[i].text, text);
+        least_known = fmax(least_known, told->figure_errors[i]);
+    }
+    (void)fprintf(stderr, " (%u window%s, %.2f s", trial->windows, trial->windows == 1 ? "" : "s",
+                  trial->time_s);
+    if (least_known > setup->args->precision)
+        (void)fprintf(stderr, "; the %g %% asked for would take longer",
+                      100 * setup->args->precision);
+    (void)fprintf(stderr, ")");
+}
+
 static void tell_told(const struct wg_tune_trial *trial, size_t number, void *context)
 {
     const struct wg_tune_setup *setup = context;
@@ -59,13 +79,8 @@ static void tell_told(const struct wg_tune_trial *trial, size_t number, void *co
     (void)fprintf(stderr, "wattgov tune:   %s", wg__trial_outcome_word(told->outcome));
     if (trial->failure[0] != '\0')
         (void)fprintf(stderr, ": %s", trial->failure);
-    if (told->outcome == WG_TRIAL_MEASURED) {
-        (void)fprintf(stderr, ": %s %.4g", setup->goal.objective.text, told->objective);
-        for (size_t i = 0; i < setup->goal.limit_count; i++)
-            (void)fprintf(stderr, ", %s %.4g", setup->goal.limits[i].text, told->figures[i]);
-        (void)fprintf(stderr, " (%u window%s, %.2f s)", trial->windows,
-                      trial->windows == 1 ? "" : "s", trial->time_s);
-    }
+    if (told->outcome == WG_TRIAL_MEASURED)
+        tell_figures(setup, trial);
     (void)fprintf(stderr, "\n");
     if (strcmp(setup->args->server.statistics, "triton") == 0 &&
         wg__tune_server_lacks_batches(&setup->knobs, told->configuration, trial->figures,

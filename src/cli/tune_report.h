@@ -88,6 +88,10 @@ struct wg_tune_saving wg__tune_saving(const struct wg_tune_report *report, size_
 void wg__tune_saving_text(const struct wg_tune_report *report, size_t configuration,
                           struct wg_buffer *out);
 
+/* "0.03421 ± 1.2 %": a figure and its relative standard error, as far as that is known. */
+enum { WG_TUNE_FIGURE_SIZE = 48 };
+void wg__tune_figure_text(char out[static WG_TUNE_FIGURE_SIZE], double value, double error);
+
 /* What became of a trial, for people: "over the limit", "overloaded: at least so much". */
 const char *wg__tune_outcome_text(const struct wg_tune_report *report,
                                   const struct wg_tune_trial *trial);

@@ -51,17 +51,24 @@ static size_t make_columns(const struct wg_tune_report *report, struct wg_table_
     return count;
 }
 
-/* A bound of a trial that was cut is marked; an error of a share of one is none. */
+/* An error of a share of one is none. */
+void wg__tune_figure_text(char out[static WG_TUNE_FIGURE_SIZE], double value, double error)
+{
+    if (error >= 0.99)
+        (void)snprintf(out, WG_TUNE_FIGURE_SIZE, "%.4g ± ?", value);
+    else if (error > 0)
+        (void)snprintf(out, WG_TUNE_FIGURE_SIZE, "%.4g ± %.1f %%", value, 100 * error);
+    else
+        (void)snprintf(out, WG_TUNE_FIGURE_SIZE, "%.4g", value);
+}
+
+/* A bound of a trial that was cut is marked. */
 static void value_cell(struct wg_table *table, double value, double error, const char *mark)
 {
-    if (!isfinite(value))
-        wg__table_cell(table, "-");
-    else if (error >= 0.99)
-        wg__table_cell(table, "%s%.4g ± ?", mark, value);
-    else if (error > 0)
-        wg__table_cell(table, "%s%.4g ± %.1f %%", mark, value, 100 * error);
-    else
-        wg__table_cell(table, "%s%.4g", mark, value);
+    char text[WG_TUNE_FIGURE_SIZE] = "-";
+    if (isfinite(value))
+        wg__tune_figure_text(text, value, error);
+    wg__table_cell(table, "%s%s", isfinite(value) ? mark : "", text);
 }
 
 static void trial_row(const struct wg_tune_report *report, size_t index, struct wg_table *table)

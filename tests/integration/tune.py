@@ -171,6 +171,17 @@ class Searching(Case):
         self.assertEqual((figures["requests"], figures["p50_s"]), (3, 0.2))
         self.assertAlmostEqual(figures["mean_s"], 0.2)
 
+    def test_a_trial_tells_how_well_it_knows_its_figures(self):
+        runs = self.path("runs")
+        os.mkdir(runs)
+        script = self.script(f'n=$(ls {runs} | wc -l); mkdir {runs}/$n; '
+                             'echo "{\\"requests\\": 10, \\"p99_s\\": 1, \\"energy_j\\": $((100 + 60 * (n % 2)))}"')
+        words = ("--knob", "batch=1,2:batch", "--energy", "command", "--no-warm-up", "--settle", "0s", "--min-windows", "4",
+                 "--max-windows", "4", "--max-trials", "1")
+        done = self.tune(*words, "--", *script)
+        self.assertRegex(done.stderr, r"measured: energy_per_request_j 13 ± \d+\.\d % \(4 windows, .*; the 2 % asked for would take longer\)")
+        self.assertNotIn("would take longer", self.tune(*words, "--precision", "0.5", "--", *script).stderr)
+
 
 class Failing(Case):
     def test_crashes_hangs_and_lack_of_memory_are_data(self):
