@@ -123,7 +123,7 @@ def document(told):
     runs, trials, rounds, spent_s = told["runs"], told["trials"], told["rounds"], told["spent_s"]
     text = ["# `wattgov tune` on the real Triton", "", "<!-- Written by bench/tune_triton.py; edit that. -->", "",
             f"`tools/build && bench/tune_triton.py --trials {trials} --rounds {rounds}` wrote this in {spent_s:.0f} s on {machine()}, "
-            f"load average {told['load']:.0f}: other work ran on the same processors, so figures of one row differ by chance. Triton 2.51 (nvidia-pytriton "
+            f"load average {told['load']:.0f} (server, load generator and whatever else ran). Triton 2.51 (nvidia-pytriton "
             "0.7.0, its server run directly) with onnxruntime 1.32 in the python backend, on the CPU; each model over batch "
             "1, 2, 4, 8, 16, delay 0, 1, 4 ms, instances 1, 2 and threads 1, 2: 60 configurations, loaded through the "
             f"repository API. At most {trials} trials; Poisson arrivals; default is batch 1, no delay, one instance, one thread.",
@@ -140,11 +140,11 @@ def document(told):
     if told.get("kills"):
         text += ["", "## The server is killed meanwhile", "",
                  "voice, kill -9 at a fixed interval, started anew at once by whoever watches it; 10 trials. A trial that the "
-                 "server did not survive counts as crashed, and its configuration is not tried again.", ""]
+                 "server did not survive counts as crashed; only the default is tried once more.", ""]
         text += table(["protocol", "killed every", "kills", "trials measured", "crashed", "time", "returned", "feasible", "why it ended"],
                       [kill_row(run) for run in told["kills"]])
     text += ["", "## The commands", "",
-             "A model is left as it was loaded last, by the last trial or by perf_analyzer's turn.", ""]
+             "After each the model has its own configuration again.", ""]
     for run in runs:
         text += [f"{run['model']}: {WHAT[run['model']]}. Why it ended: {run['result']['why']}", "", "```", run["command"], "```", ""]
     return "\n".join(text)
