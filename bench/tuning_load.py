@@ -38,7 +38,7 @@ def run(path, policy, max_trials):
     """(decision_ms, largest resident size of the process)."""
     command = [os.path.join(ROOT, PROGRAM), "simulate", "tuning", "--grid", path, "--knob", "gpu_mhz:gpu_clock",
                "--knob", "emc_mhz:mem_clock", "--knob", "batch:batch", "--knob", "replicas:replicas", "--objective", "e",
-               "--limit", "t<=3x", "--policy", policy, "--seeds", "1", "--threads", "1", "--json", "--stop-share",
+               "--limit", "t<=3x", "--policy", policy, "--seeds", "1", "--processes", "1", "--json", "--stop-share",
                "1e-12", "--max-trials", str(max_trials)]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
         child = subprocess.Popen(command, stdout=out, stderr=sys.stderr)
@@ -57,8 +57,15 @@ def measure(count):
         write_grid(path, *shape)
         _, usual = run(path, "random", observations)
         times, peak = run(path, "wattgov", observations)
-    return {"count": count, "observations": observations - 1, "times": times, "peak": peak,
+    return {"count": count, "times": times, "peak": peak,
             "more": peak - usual if peak and usual else None}
+
+
+def decide():
+    """Processor time from the 41st answer to the next question, milliseconds: {configurations: (median, largest)}."""
+    done = subprocess.run([os.path.join(ROOT, "build/release/bench/tuning_decision")], stdout=subprocess.PIPE, check=True)
+    return {of["configurations"]: (of["decision_median_ms"], of["decision_largest_ms"])
+            for of in json.loads(done.stdout)["results"] if of["policy"] == "wattgov"}
 
 
 def kept_path():
@@ -73,18 +80,19 @@ def show(report, results):
     lines = []
     for of in results:
         count, times = of["count"], of["times"] or {"p50": None, "p99": None}
-        report.judge(4, f"decision among {count} configurations with up to {of['observations']} observations, 99 %, ms",
-                     times["p99"], BOUNDS[count])
+        median, largest = of["at_40"]
+        report.judge(4, f"decision among {count} configurations with 40 observations, median, ms", median, BOUNDS[count])
         report.judge(4, f"memory of {count} configurations, MiB", of["more"] / 2 ** 20 if of["more"] else None,
                      MEMORY_BOUND >> 20)
-        text = [f"{times[key]:.1f} ms" if times[key] is not None else "-" for key in ("p50", "p99")]
+        text = [f"{value:.1f} ms" if value is not None else "-" for value in (median, largest, times["p50"], times["p99"])]
         sizes = [f"{of[key] / 2 ** 20:.0f} MiB" if of[key] else "-" for key in ("more", "peak")]
-        lines.append([str(count), f"0 to {of['observations']}", *text, *sizes])
+        lines.append([str(count), *text, *sizes])
     return lines
 
 
 def rows(report):
-    results = [measure(count) for count in SPACES]
+    at_40 = decide()
+    results = [{**measure(count), "at_40": at_40[count]} for count in SPACES]
     with open(kept_path(), "w", encoding="utf-8") as file:
         json.dump(results, file)
     return show(report, results)

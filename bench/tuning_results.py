@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Measures what `wattgov tune`'s policies reach on measured grids and writes it down.
 
-    tools/build && ninja -C build/release bench/tuning_boards
+    tools/build && ninja -C build/release bench/tuning_boards bench/tuning_decision
     bench/tuning_results.py --data DIR              all parts; DIR has the grids that cannot be shipped
     bench/tuning_results.py --only tx2              one part, to the terminal; no document is written
     bench/tuning_results.py --kept                  runs nothing, writes down what is kept
@@ -361,9 +361,13 @@ def document(report):
     parts.append("## 3. Regret and feasibility beside the trials used\n\nShare that would be right if it had to be "
                  "returned after so many trials.\n\n" + table(["grids", "policy", *(str(n) for n in AFTER)], budget))
     parts += [*details, training_cells]
-    parts.append("## 4. Time and memory\n\n" + table(["configurations", "observations", "decision, median", "99 %",
+    parts.append("## 4. Time and memory\n\n" + table(["configurations", "with 40 observations, median", "largest",
+                                                      "with 0 to 40, median", "99 %",
                                                       "memory more than `random`", "whole process"], load_rows)
-                 + "\nProcessor time of one thread from an answer to the next question.\n")
+                 + "\nProcessor time of one thread from an answer to the next question; the very first one works the "
+                 "boards out. With 40 observations: `ninja -C build/release bench/tuning_decision && "
+                 "build/release/bench/tuning_decision`; on a machine that others use, too, it differs by half from run "
+                 "to run.\n")
     parts.append("## 5. When things go wrong\n\n10 % of the measurements crash, 5 % hang, 5 % meet a restart of the "
                  "server (thrown away), a third of the configurations is out of memory, one level is refused; the "
                  "budget is 60 trials. The optimum is that of what works; cells where nothing that works meets the limit "
