@@ -196,11 +196,8 @@ static int run(struct wg_tune_setup *setup, const char *command)
 /* The load, and how many trials of which length there will be at most. */
 static void describe_budget(const struct wg_tune_setup *setup, struct wg_buffer *out)
 {
-    const struct wg_tuning_space *space = setup->knobs.space;
     const size_t asked = setup->request.max_trials;
-    const size_t trials = asked > 0                                ? asked
-                          : space->count < WG_TUNER_TRIALS_DEFAULT ? space->count
-                                                                   : WG_TUNER_TRIALS_DEFAULT;
+    const size_t trials = asked > 0 ? asked : wg__tuner_usual_trials(setup->knobs.space);
     if (setup->args->arrivals != NULL)
         wg__buffer_printf(out, "load: %s\n", setup->args->arrivals);
     char longest[WG_DURATION_TEXT_SIZE];

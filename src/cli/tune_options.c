@@ -90,7 +90,7 @@ static const struct wg_option options[] = {
      .value = "N",
      .min = 0,
      .max = 4000,
-     .help = "Trials at most; 0: 30, or all configurations if they are fewer."},
+     .help = "Trials at most; 0: 30, or all configurations and 3 more if those are fewer."},
     {.name = "max-time",
      WG_OPTION_DURATION(struct wg_tune_args, max_time_s),
      .value = "TIME",

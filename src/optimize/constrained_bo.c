@@ -87,6 +87,12 @@ static struct wg_tuning_view view_of(struct wg_tuner *tuner)
     };
 }
 
+size_t wg__tuner_usual_trials(const struct wg_tuning_space *space)
+{
+    const size_t most = space->count + VALIDATIONS_MAX;
+    return most < WG_TUNER_TRIALS_DEFAULT ? most : WG_TUNER_TRIALS_DEFAULT;
+}
+
 /* What `config` says, with own names and no zeros that stand for something. */
 static enum wg_code adopt(struct wg_tuner *tuner, const struct wg_tuner_config *config,
                           struct wg_error *err)
@@ -98,8 +104,7 @@ static enum wg_code adopt(struct wg_tuner *tuner, const struct wg_tuner_config *
     if (!(config->noise > 0))
         tuner->config.noise = noise_default;
     if (config->max_trials == 0)
-        tuner->config.max_trials =
-            count < WG_TUNER_TRIALS_DEFAULT ? count : WG_TUNER_TRIALS_DEFAULT;
+        tuner->config.max_trials = wg__tuner_usual_trials(config->space);
     tuner->present = tuner->again = tuner->validated = count;
     wg__rng_init(&tuner->root, config->seed);
     for (size_t i = 0; i < config->goal.limit_count; i++) {

@@ -88,7 +88,7 @@ struct wg_tuner_config {
     uint64_t seed;
     double noise;      /* relative standard error of a figure where the trial tells none; 0: 0.02 */
     double stop_share; /* expected relative saving below which it stops; 0: the policy's own */
-    size_t max_trials; /* 0: TRIALS_DEFAULT, or all configurations if they are fewer */
+    size_t max_trials; /* 0: wg__tuner_usual_trials */
     bool validate;     /* a final trial of what is returned; `wattgov` only */
     bool default_first; /* measure the default first, whatever the policy, and return it unless
                            something is cheaper beyond the error of that: for live tuning */
@@ -177,6 +177,10 @@ struct wg_tuner_result {
 };
 
 struct wg_tuner;
+
+/* Of a search whose budget nobody gave: 30, or in a small space all configurations and what it
+ * takes to confirm one. */
+size_t wg__tuner_usual_trials(const struct wg_tuning_space *space);
 
 /* WG_EINVAL: the text says what; WG_ENOMEM. */
 enum wg_code wg__tuner_new(struct wg_tuner **out, const struct wg_tuner_config *config,

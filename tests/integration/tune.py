@@ -153,11 +153,11 @@ class Searching(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("14 configurations", done.stdout)
         self.assertIn("forbidden: batch>=8 && gpu_clock<1GHz\n", done.stdout)
-        self.assertIn("at most 14 trials, each measured for 60 s at most", done.stdout)
+        self.assertIn("at most 17 trials, each measured for 60 s at most", done.stdout)
         self.assertRegex(done.stdout, "first trial: gpu_clock 1410 MHz, batch 1")
         self.assertFalse(os.path.exists(self.path("ran")))
         self.assertNotIn("not how the device stands", done.stderr)
-        done = self.tune("--dry-run", "--knob", "batch=1:batch", "--max-window", "2s", "--", "true")
+        done = self.tune("--dry-run", "--knob", "batch=1:batch", "--max-trials", 1, "--max-window", "2s", "--", "true")
         self.assertIn("\n1 configuration\n", done.stdout)
         self.assertIn("at most 1 trial, each measured for 2 s at most: no longer than 2s, ", done.stdout)
         done = self.tune("--dry-run", "--knob", "gpu_clock=600MHz,900MHz", "--", "true")
@@ -181,6 +181,14 @@ class Searching(Case):
         done = self.tune(*words, "--", *script)
         self.assertRegex(done.stderr, r"measured: energy_per_request_j 13 ± \d+\.\d % \(4 windows, .*; the 2 % asked for would take longer\)")
         self.assertNotIn("would take longer", self.tune(*words, "--precision", "0.5", "--", *script).stderr)
+
+    def test_a_small_space_is_searched_whole_and_what_is_returned_is_confirmed(self):
+        # 8 is the best and close to its limit: a budget of 3 trials would leave one of the others out.
+        found = self.result("--knob", "batch=6,8,9:batch", *QUICK, "--limit", "p99_s<=0.0083", "--precision", "0.05", "--",
+                            *self.script(SCRIPT))
+        self.assertEqual({trial["settings"]["batch"] for trial in found["trials"]}, {6, 8, 9})
+        self.assertEqual((found["returned"]["settings"], found["is_feasible"]), ({"batch": 8}, True))
+        self.assertGreater(len(found["trials"]), 3)
 
 
 class Failing(Case):

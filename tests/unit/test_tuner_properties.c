@@ -266,9 +266,8 @@ static void hold_result(const struct run *run, struct wg_tuner *tuner, enum wg_t
 {
     const struct wg_tuner_result result = tuning_result(tuner);
     const size_t count = run->space->count, c = result.configuration;
-    const size_t budget = run->config.max_trials > 0 ? run->config.max_trials
-                          : count < 30               ? count
-                                                     : 30;
+    const size_t budget =
+        run->config.max_trials > 0 ? run->config.max_trials : wg__tuner_usual_trials(run->space);
 
     assert_int_equal(result.end, end);
     assert_int_equal(result.trials, run->counted);
