@@ -42,11 +42,13 @@ enum wg_code wg__http_call(struct wg_http_client *client, const struct wg_http_r
     own.on_done = take;
     own.context = &call;
     enum wg_code code = wg__http_start(client, &own, err);
-    while (code == WG_OK && !call.has_ended) {
+    bool was_stopped = false;
+    while (code == WG_OK && !call.has_ended && !was_stopped) {
         code = wg__http_wait(client, wg__clock_ns() + look_ns, err);
-        if (code == WG_OK && !call.has_ended && is_stopped(stop))
-            code = wg__fail(err, WG_ETIMEOUT, "%s: given up: a signal came", request->url);
+        was_stopped = is_stopped(stop);
     }
+    if (code == WG_OK && !call.has_ended)
+        code = wg__fail(err, WG_ETIMEOUT, "%s: given up: a signal came", request->url);
     if (code != WG_OK) {
         wg__http_cancel(client); /* what it lent is about to go */
         return code;

@@ -277,12 +277,12 @@ void wg__board_deviations(const struct wg_board_work *work, size_t q, size_t x, 
 {
     memset(mean, 0, count * sizeof *mean);
     for (size_t k = 0; k < work->kept; k++) {
-        const struct wg_board_curve *curve = &work->curves[k];
-        const float *values = curve->values[q] + x;
+        const struct wg_board_curve *kept = &work->curves[k];
+        const float *values = kept->values[q] + x;
         float *d = deviations + k * step;
         for (size_t i = 0; i < count; i++) {
-            d[i] = values[i] - curve->from[q];
-            mean[i] += curve->weight * d[i];
+            d[i] = values[i] - kept->from[q];
+            mean[i] += kept->weight * d[i];
         }
     }
     for (size_t k = 0; k < work->kept; k++) {
