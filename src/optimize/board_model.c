@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "math/normal.h"
 #include "optimize/tuner_constants.h"
 
@@ -61,22 +62,14 @@ struct wg_board_effect {
     float log_t, log_e; /* tilts and counts */
 };
 
-/* FNV-1a: names the stream of a knob. */
-static uint64_t name_hash(const char *name)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 void wg__board_draw(const struct wg_board_axes *axes, const struct wg_rng *rng, float *z)
 {
     struct wg_rng own = wg__rng_split(rng, 0);
     for (size_t i = 0; i < WG_BOARD_GLOBALS; i++)
         z[i] = (float)wg__rng_normal(&own);
     for (size_t k = 0; k < axes->space->knob_count; k++) {
-        struct wg_rng stream = wg__rng_split(rng, 1 + name_hash(axes->space->knobs[k].name));
+        struct wg_rng stream =
+            wg__rng_split(rng, 1 + wg__hash_text(WG_HASH_START, axes->space->knobs[k].name));
         for (size_t i = 0; i < WG_BOARD_PER_KNOB; i++)
             z[WG_BOARD_GLOBALS + k * WG_BOARD_PER_KNOB + i] = (float)wg__rng_normal(&stream);
     }

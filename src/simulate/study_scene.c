@@ -12,19 +12,11 @@
 #include <strings.h>
 
 #include "base/alloc.h"
-
-/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv). */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
-}
+#include "base/hash.h"
 
 static uint64_t scene_key(const char *gpu, const char *job)
 {
-    const uint64_t offset_basis = UINT64_C(0xcbf29ce484222325);
-    return hash_text(hash_text(hash_text(offset_basis, gpu), "/"), job);
+    return wg__hash_text(wg__hash_text(wg__hash_text(WG_HASH_START, gpu), "/"), job);
 }
 
 static void fini_scene(struct wg_study_scene *scene)
