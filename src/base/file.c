@@ -245,6 +245,19 @@ static bool is_same_name(const struct target *a, const struct target *b)
            folder_a.st_dev == folder_b.st_dev && folder_a.st_ino == folder_b.st_ino;
 }
 
+int wg__file_lock(int fd, long *holder_out)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    *holder_out = 0;
+    if (fcntl(fd, F_SETLK, &lock) == 0)
+        return 0;
+    if (errno != EACCES && errno != EAGAIN)
+        return errno;
+    if (fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+        *holder_out = (long)lock.l_pid;
+    return EBUSY;
+}
+
 bool wg__file_is_same(const char *path, const char *other)
 {
     struct target a = {0}, b = {0};

@@ -24,6 +24,10 @@ enum wg_code wg__file_write(const char *path, const char *bytes, size_t length,
  * the target: the folder exists and is writable, and the target is no folder. */
 enum wg_code wg__file_check_writable(const char *path, struct wg_error *err);
 
+/* Locks the open file for this process (fcntl: no child that outlives us has it). 0; EBUSY: another
+ * process has it, and `*holder_out` is its id, 0 where that is not known; else an errno. */
+int wg__file_lock(int fd, long *holder_out);
+
 /* Whether writing to both paths would write the same file, however the paths are spelled. */
 bool wg__file_is_same(const char *path, const char *other);
 

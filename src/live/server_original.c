@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,17 +16,10 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 /* -- The claim -------------------------------------------------------------------------------- */
-
-/* FNV-1a; the end of a text counts too, so that "a" "bc" is not "ab" "c". */
-static uint64_t add_text(uint64_t hash, const char *text)
-{
-    for (size_t i = 0; i <= strlen(text); i++)
-        hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3;
-    return hash;
-}
 
 static enum wg_code open_lock(struct wg_server_claim *claim, const char *server, const char *model,
                               struct wg_error *err)
@@ -40,7 +32,8 @@ static enum wg_code open_lock(struct wg_server_claim *claim, const char *server,
     }
     if (code != WG_OK)
         return code;
-    const uint64_t hash = add_text(add_text(0xCBF29CE484222325, server), model);
+    const uint64_t hash =
+        wg__hash_text(wg__hash_text(wg__hash_text(WG_HASH_START, server), "\n"), model);
     (void)snprintf(claim->path, sizeof claim->path, "%s/%016llx.json", folder,
                    (unsigned long long)hash);
     (void)snprintf(lock, sizeof lock, "%s/%016llx.lock", folder, (unsigned long long)hash);
@@ -59,21 +52,18 @@ enum wg_code wg__server_claim(struct wg_server_claim *claim, const char *server,
                         "%.150s; a model is not set before what it has is kept there: set "
                         "WATTGOV_STATE_DIR to a folder that can be written",
                         cause.text);
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(claim->fd, F_SETLK, &lock) == 0)
+    long holder = 0;
+    const int failed = wg__file_lock(claim->fd, &holder);
+    if (failed == 0)
         return WG_OK;
-    const int failed = errno;
-    const bool is_busy = failed == EACCES || failed == EAGAIN;
-    const bool has_holder =
-        is_busy && fcntl(claim->fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     wg__server_unclaim(claim);
-    if (has_holder)
-        return wg__fail(err, WG_EBUSY, "model %.60s at %.80s is set by another wattgov (pid %ld)",
-                        model, server, (long)lock.l_pid);
-    if (is_busy)
-        return wg__fail(err, WG_EBUSY, "model %.60s at %.80s is set by another wattgov", model,
-                        server);
-    return wg__fail_errno(err, failed, "locking %.60s at %.80s", model, server);
+    if (failed != EBUSY)
+        return wg__fail_errno(err, failed, "locking %.60s at %.80s", model, server);
+    char who[32] = "";
+    if (holder > 0)
+        (void)snprintf(who, sizeof who, " (pid %ld)", holder);
+    return wg__fail(err, WG_EBUSY, "model %.60s at %.80s is set by another wattgov%s", model,
+                    server, who);
 }
 
 void wg__server_unclaim(struct wg_server_claim *claim)

@@ -8,8 +8,7 @@
  * nothing of each other cannot take each other's settings for the owner's.
  *
  *     STATE/servers/HASH.lock    the lock, empty; it stays
- *     STATE/servers/HASH.json    {"server": "http://127.0.0.1:8000", "model": "m", "config":
- * "{...}"}
+ *     STATE/servers/HASH.json    {"server": "http://HOST:8000", "model": "m", "config": "{...}"}
  *
  * HASH is of server and model, STATE wattgov's folder (base/state_dir.h). The lock is of the
  * process (fcntl), so children that outlive us do not have it, and the kernel knows its holder.

@@ -159,24 +159,23 @@ enum wg_code wg__tune_checkpoint_write(const char *path, const struct wg_tune_re
 
 /* -- One at a time ---------------------------------------------------------------------------- */
 
-/* Of the process (fcntl), so that no child that outlives us has it. */
 enum wg_code wg__tune_checkpoint_claim(const char *path, int *lock, struct wg_error *err)
 {
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
-    struct flock wanted = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    long holder = 0;
     if (fd < 0)
         return WG_OK;
-    if (fcntl(fd, F_SETLK, &wanted) == 0 || (errno != EACCES && errno != EAGAIN)) {
+    if (wg__file_lock(fd, &holder) != EBUSY) { /* a file system without locks is no reason */
         if (*lock >= 0)
             (void)close(*lock);
         *lock = fd;
         return WG_OK;
     }
-    char holder[32] = "";
-    if (fcntl(fd, F_GETLK, &wanted) == 0 && wanted.l_type != F_UNLCK)
-        (void)snprintf(holder, sizeof holder, " (pid %ld)", (long)wanted.l_pid);
+    char who[32] = "";
+    if (holder > 0)
+        (void)snprintf(who, sizeof who, " (pid %ld)", holder);
     (void)close(fd);
-    return wg__fail(err, WG_EBUSY, "%s: another wattgov tune writes it%s", path, holder);
+    return wg__fail(err, WG_EBUSY, "%s: another wattgov tune writes it%s", path, who);
 }
 
 /* -- Reading ---------------------------------------------------------------------------------- */
