@@ -46,7 +46,9 @@ enum wg_code wg__server_keep_original(struct wg_workload_server *server, struct 
     if (server->is_changed || server->has_process)
         return WG_OK;
     enum wg_code code = wg__server_claim_model(server, err);
-    if (code == WG_OK && server->original == NULL)
+    if (code != WG_OK)
+        return code;
+    if (server->original == NULL)
         code = wg__triton_config(server->control, &server->original, err);
     if (code == WG_OK || code == WG_EUNSUPPORTED || code == WG_ENOENT)
         code = wg__server_original_write(&server->claim, control_url(server), server->model,
