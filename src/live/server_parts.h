@@ -93,6 +93,11 @@ enum wg_code wg__server_set(struct wg_workload *workload,
                             enum wg_workload_outcome *outcome, char why[WG_WORKLOAD_WHY_SIZE],
                             struct wg_error *err);
 
+/* " It has: classifier, voice" where the server tells its models; else nothing. */
+enum { WG_SERVER_MODELS_SIZE = 128 };
+void wg__server_models_text(struct wg_triton_control *control,
+                            char out[static WG_SERVER_MODELS_SIZE]);
+
 /* What the server is believed to have is no longer believed. */
 void wg__server_forget(struct wg_workload_server *server);
 

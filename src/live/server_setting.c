@@ -372,24 +372,30 @@ static enum wg_code bring(struct wg_workload_server *server,
     return code == WG_OK ? wg__server_make(server, err) : code;
 }
 
+void wg__server_models_text(struct wg_triton_control *control,
+                            char out[static WG_SERVER_MODELS_SIZE])
+{
+    struct wg_error ignored;
+    struct wg_buffer names;
+    wg__buffer_init(&names);
+    out[0] = '\0';
+    if (control != NULL && wg__triton_models(control, &names, &ignored) == WG_OK &&
+        names.length > 0 && !names.failed)
+        (void)snprintf(out, WG_SERVER_MODELS_SIZE, " It has: %.100s", names.data);
+    wg__buffer_fini(&names);
+}
+
 /* What was never there is a wrong set-up, not a configuration that fails. */
 static enum wg_code blame_set_up(struct wg_workload_server *server, struct wg_error *err)
 {
     const struct wg_error cause = *err;
-    struct wg_error ignored;
-    struct wg_buffer names;
-    wg__buffer_init(&names);
-    if (server->control != NULL)
-        (void)wg__triton_models(server->control, &names, &ignored);
-    const bool has_names = names.length > 0 && !names.failed;
-    (void)wg__fail(err, WG_EINVAL,
-                   "%.180s: is the model's name right?%s%.100s%s A server that has no model "
-                   "configuration is set by the client (--batch-by client), or by a command "
-                   "behind -- that starts it",
-                   cause.text, has_names ? " It has: " : "", has_names ? names.data : "",
-                   has_names ? "." : "");
-    wg__buffer_fini(&names);
-    return WG_EINVAL;
+    char models[WG_SERVER_MODELS_SIZE];
+    wg__server_models_text(server->control, models);
+    return wg__fail(err, WG_EINVAL,
+                    "%.180s: is the model's name right?%s%s A server that has no model "
+                    "configuration is set by the client (--batch-by client), or by a command "
+                    "behind -- that starts it",
+                    cause.text, models, models[0] != '\0' ? "." : "");
 }
 
 enum wg_code wg__server_set(struct wg_workload *workload,

@@ -398,16 +398,11 @@ static enum wg_code name_models(const struct wg_workload_server_opts *opts, stru
 {
     struct wg_error ignored;
     struct wg_triton_control *control = NULL;
-    struct wg_buffer names;
-    wg__buffer_init(&names);
+    char models[WG_SERVER_MODELS_SIZE] = "";
     if (opts->command == NULL && open_control(&control, opts, NULL, &ignored) == WG_OK)
-        (void)wg__triton_models(control, &names, &ignored);
+        wg__server_models_text(control, models);
     wg__triton_control_close(control);
-    const bool has_names = names.length > 0 && !names.failed;
-    (void)wg__fail(err, WG_EINVAL, "%.80s: which model? (--model NAME)%s%.120s", opts->url,
-                   has_names ? " It has: " : "", has_names ? names.data : "");
-    wg__buffer_fini(&names);
-    return WG_EINVAL;
+    return wg__fail(err, WG_EINVAL, "%.80s: which model? (--model NAME)%s", opts->url, models);
 }
 
 static enum wg_code check(const struct wg_workload_server_opts *opts, struct wg_error *err)
