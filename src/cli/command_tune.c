@@ -52,18 +52,18 @@ static void tell_asked(const struct wg_tuner_question *question, size_t number, 
 static void tell_figures(const struct wg_tune_setup *setup, const struct wg_tune_trial *trial)
 {
     const struct wg_trial *told = &trial->told;
-    double least_known = told->objective_error;
+    double largest_error = told->objective_error;
     char text[WG_TUNE_FIGURE_SIZE];
     wg__tune_figure_text(text, told->objective, told->objective_error);
     (void)fprintf(stderr, ": %s %s", setup->goal.objective.text, text);
     for (size_t i = 0; i < setup->goal.limit_count; i++) {
         wg__tune_figure_text(text, told->figures[i], told->figure_errors[i]);
         (void)fprintf(stderr, ", %s %s", setup->goal.limits[i].text, text);
-        least_known = fmax(least_known, told->figure_errors[i]);
+        largest_error = fmax(largest_error, told->figure_errors[i]);
     }
     (void)fprintf(stderr, " (%u window%s, %.2f s", trial->windows, trial->windows == 1 ? "" : "s",
                   trial->time_s);
-    if (least_known > setup->args->precision)
+    if (largest_error > setup->args->precision)
         (void)fprintf(stderr, "; the %g %% asked for would take longer",
                       100 * setup->args->precision);
     (void)fprintf(stderr, ")");

@@ -2,8 +2,8 @@
  *
  * `wattgov tune apply FILE -- CMD`: holds a tuned configuration while a command runs.
  *
- *     read FILE -> guard -> set the devices -> set the server -> CMD with {NAME} and
- * $WATTGOV_TUNE_NAME
+ *     read FILE -> guard -> set the devices -> set the server
+ *               -> CMD with {NAME} and $WATTGOV_TUNE_NAME
  *               -> wait, looking after guard and foreign writes -> give back -> CMD's status
  *
  * Signals are passed on to the command as train does it. Nothing is set unless all can be:

@@ -135,7 +135,7 @@ enum wg_tuner_reason {
     WG_TUNER_FEASIBLE,  /* nothing is known to meet the limits: the most probable one */
     WG_TUNER_REMEASURE, /* perhaps cheaper and within the limits: once more */
     WG_TUNER_VALIDATE,  /* what would be returned, once more */
-    WG_TUNER_AGAIN,     /* the last sample was thrown away */
+    WG_TUNER_AGAIN,     /* its last sample was thrown away, or the default failed once */
     WG_TUNER_REASON_COUNT
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A tuner's insides, for the files that make it: constrained_bo.c (what is asked) and
- * tuner_memory.c (what a told trial changes).
+ * tuner_tell.c (what a told trial changes).
  */
 #ifndef WG_OPTIMIZE_TUNER_PARTS_H
 #define WG_OPTIMIZE_TUNER_PARTS_H

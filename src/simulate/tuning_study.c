@@ -22,7 +22,7 @@
 #include "simulate/tuning_sum.h"
 #include "simulate/workers.h"
 
-enum { TRIALS_USUAL = 30, TIMES_KEPT_MAX = 1 << 20 /* of a policy's decisions */ };
+enum { TIMES_KEPT_MAX = 1 << 20 /* of a policy's decisions */ };
 
 /* The times of a policy's decisions; shared. */
 struct times {
@@ -44,7 +44,7 @@ size_t wg__tuning_study_trials(const struct wg_tuning_study_request *request)
     const size_t count = request->scene->grid->space->count;
     if (request->max_trials != 0)
         return request->max_trials;
-    return count < TRIALS_USUAL ? count : TRIALS_USUAL;
+    return count < WG_TUNER_TRIALS_DEFAULT ? count : WG_TUNER_TRIALS_DEFAULT;
 }
 
 /* Adds the times of a run to its policy's. */
