@@ -8,6 +8,7 @@
 #define WG_MATH_STATISTICS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Of `count` >= 1 values. Sums are compensated (Neumaier), so that adding a million like values
  * loses no digits. The sample variance divides by count - 1 and is 0 for one value; the population
@@ -37,6 +38,10 @@ void wg__sort(double *values, size_t count);
 
 /* The 0.975 quantile of Student's t, to 3e-8; `degrees_of_freedom` >= 1. */
 double wg__student_quantile975(size_t degrees_of_freedom);
+
+/* Wilson's score interval, 95 %, of the share `hits` of `trials` independent ones; 0 .. 1 for none.
+ * Wilson, "Probable inference", JASA 22 (1927). */
+void wg__wilson95(uint64_t hits, uint64_t trials, double *low_out, double *high_out);
 
 /* The half-width of the two-sided 95 % confidence interval of the mean, by Student's t; NaN for one
  * value. */

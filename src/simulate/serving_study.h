@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many runs of every policy under every arrival law: the cells of `wattgov simulate serving`.
+ *
+ * All policies meet the same moments and the same noise streams (by seed). A trace begins at a
+ * random place in each run. Runs are spread over processes; sums of doubles are added up in the
+ * order of the seeds, so results do not depend on how many there are.
+ *
+ * Owns: its cells.    Threads: the caller's; starts processes.
+ */
+#ifndef WG_SIMULATE_SERVING_STUDY_H
+#define WG_SIMULATE_SERVING_STUDY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "simulate/serving.h"
+
+enum { WG_SERVING_POLICIES_MAX = 16, WG_SERVING_LAWS_MAX = 16, WG_SERVING_SEEDS_MAX = 1000000 };
+
+struct wg_serving_policy {
+    const char *name; /* "none", "greedy", "polythrottle", "wattgov", "floor" */
+    enum wg_finetune_policy finetune;
+    enum wg_batcher_kind batcher;
+    enum wg_drop_kind drop;
+};
+
+struct wg_serving_study_request {
+    struct wg_serving_setup base; /* what the policies share */
+    size_t policy_count;
+    struct wg_serving_policy policies[WG_SERVING_POLICIES_MAX];
+    size_t law_count;
+    const char *laws[WG_SERVING_LAWS_MAX]; /* texts for schedule/arrivals.h */
+    uint64_t first_seed;
+    size_t seeds;
+    size_t processes;
+    void (*started)(void *context, size_t runs);
+    void (*progress)(void *context);
+    void *progress_context;
+};
+
+struct wg_serving_cell {
+    size_t policy, law;
+    struct wg_serving_sum sum;
+    double rate;                /* requests a second of the law */
+    double p50_s, p95_s, p99_s; /* of what was served; NAN: nothing was */
+    double violation_rate;      /* (late + dropped) / requests; NAN: no request */
+    double wilson95[2];         /* takes requests as independent */
+    double seeds95[2];          /* of the mean over runs, by Student's t: knows of bursts */
+};
+
+struct wg_serving_study {
+    size_t cell_count;
+    struct wg_serving_cell *cells; /* law by law, in it policy by policy */
+    double events_per_s;           /* of a process, over its own processor time */
+    double requests_per_s;
+};
+
+enum wg_code wg__serving_study_run(const struct wg_serving_study_request *request,
+                                   struct wg_serving_study **out, struct wg_error *err);
+void wg__serving_study_free(struct wg_serving_study *study);
+
+#endif
