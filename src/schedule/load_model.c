@@ -16,9 +16,7 @@
  * measured arrival and the one behind the last.
  *
  * A queue grows without end when requests come faster than full batches leave; that is known before
- * anything is simulated. Times that vary follow the gamma distribution: exponential at a
- * coefficient of variation of 1, nearly normal when it is small, never negative. Marsaglia and
- * Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
+ * anything is simulated. Times that vary follow the gamma distribution (math/gamma.h).
  *
  * Owns: nothing after it returns.    Threads: pure, any thread.
  */
@@ -28,7 +26,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "math/normal.h"
+#include "math/gamma.h"
 #include "math/statistics.h"
 
 enum { BATCH_MAX = 1 << 16, REPLICAS_MAX = 1 << 12, REQUESTS_MAX = 1 << 27, WARM_UP_SHARE = 10 };
@@ -152,34 +150,6 @@ static double power_of(const struct wg_load_server *server, double batch)
     return p[i] + (p[i + 1] - p[i]) / (b[i + 1] - b[i]) * (batch - b[i]);
 }
 
-/* Gamma with mean 1 and shape >= 1. */
-static double draw_gamma(double shape, struct wg_rng *rng)
-{
-    const double d = shape - 1.0 / 3.0;
-    const double c = 1.0 / sqrt(9.0 * d);
-    for (;;) {
-        const double z = wg__rng_normal(rng);
-        const double root = 1.0 + c * z;
-        const double v = root * root * root;
-        if (root > 0.0 && log(wg__rng_uniform(rng)) < 0.5 * z * z + d - d * v + d * log(v))
-            return d * v / shape;
-    }
-}
-
-/* What a batch's time is multiplied with: mean 1. */
-static double draw_factor(double cv, struct wg_rng *rng)
-{
-    if (cv == 0.0)
-        return 1.0;
-    if (cv == 1.0)
-        return -log(wg__rng_uniform(rng));
-    const double shape = 1.0 / (cv * cv);
-    if (shape >= 1.0)
-        return draw_gamma(shape, rng);
-    const double grown = draw_gamma(shape + 1.0, rng) * (shape + 1.0) / shape;
-    return grown * pow(wg__rng_uniform(rng), 1.0 / shape);
-}
-
 /* -- The simulation ------------------------------------------------------------------------ */
 
 static void station_fini(struct station *station)
@@ -263,7 +233,7 @@ static void serve_batch(struct station *station, struct tally *tally, size_t war
     while (size < server->max_batch && waiting(station, size) <= start_s)
         size++;
     const double service_s =
-        station->service_s[size - 1] * draw_factor(server->service_cv, station->rng);
+        station->service_s[size - 1] * wg__rng_gamma_factor(station->rng, server->service_cv);
     const double end_s = start_s + service_s;
     occupy(station, end_s);
     size_t counted = 0;
