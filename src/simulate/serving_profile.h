@@ -30,7 +30,9 @@
  *       ladder:                the fastest first; latency: in a rung replaces the formula there
  *         - {name: max, gpu_clock: 1, mem_clock: 1, busy_w: 40, idle_w: 12, finetune_w: 42}
  *
- *     t(b, f, m) = t(b) (rest + gpu_clock / f + mem_clock / m)
+ *     t(b, f, m) = t(b) (rest + gpu_clock / f + mem_clock / m)        of a step as of a batch
+ *
+ * A table reaches to max_batch at least. Clocks are relative to the first rung's.
  *
  * Owns: nothing.    Threads: pure, any thread.
  */

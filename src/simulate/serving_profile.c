@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Laws of a served model's times, and what can't be one: see serving_profile.h.
+ *
+ * Owns: nothing.    Threads: pure, any thread.
+ */
+#include "simulate/serving_profile.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "schedule/scheduler.h"
+
+#define TIME_MAX_S   1e6
+#define POWER_MAX_W  1e6
+#define NOISE_MAX    2.0
+#define SLOWDOWN_MAX 100.0
+#define CLOCK_MIN    0.01
+
+/* -- Times --------------------------------------------------------------------------------- */
+
+static double law_s(const struct wg_latency_law *law, double batch)
+{
+    if (law->point_count == 0)
+        return law->fixed_s + law->per_row_s * batch;
+    const double *const x = law->batch;
+    const double *const y = law->time_s;
+    if (law->point_count == 1 || batch <= x[0])
+        return y[0];
+    size_t i = 1;
+    while (i + 1 < law->point_count && x[i] < batch)
+        i++;
+    return y[i - 1] + (y[i] - y[i - 1]) * (batch - x[i - 1]) / (x[i] - x[i - 1]);
+}
+
+/* What the clocks of a rung make of a time at the highest ones. */
+static double clock_factor(const struct wg_serving_profile *profile, size_t rung)
+{
+    const struct wg_rung *at = &profile->ladder.rungs[rung];
+    const double rest = 1.0 - profile->gpu_share - profile->mem_share;
+    return rest + profile->gpu_share / at->gpu_clock + profile->mem_share / at->mem_clock;
+}
+
+double wg__profile_batch_s(const struct wg_serving_profile *profile, size_t rung, unsigned rows)
+{
+    assert(rung < profile->ladder.count && rows >= 1 && rows <= profile->max_batch);
+    if (profile->rung_has_latency[rung])
+        return law_s(&profile->rung_latency[rung], rows);
+    return law_s(&profile->latency, rows) * clock_factor(profile, rung);
+}
+
+double wg__profile_step_s(const struct wg_serving_profile *profile, size_t rung, unsigned rows,
+                          bool ends_iteration)
+{
+    assert(rung < profile->ladder.count && rows >= 1);
+    const double work_s = profile->step_fixed_s + profile->step_per_row_s * rows +
+                          (ends_iteration ? profile->update_s : 0.0);
+    return work_s * clock_factor(profile, rung);
+}
+
+/* -- What can be --------------------------------------------------------------------------- */
+
+/* A number within bounds; `name` as in the file. NAN is outside. */
+static enum wg_code within(const char *name, double value, double least, double most,
+                           struct wg_error *err)
+{
+    if (value >= least && value <= most)
+        return WG_OK;
+    return wg__fail(err, WG_EINVAL, "profile: %s is %g, expected %g to %g", name, value, least,
+                    most);
+}
+
+struct bound {
+    const char *name;
+    double value;
+    double least, most;
+};
+
+static enum wg_code check_bounds(const struct bound *bounds, size_t count, const char *prefix,
+                                 struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < count && code == WG_OK; i++) {
+        char name[96];
+        (void)snprintf(name, sizeof name, "%s%s", prefix, bounds[i].name);
+        code = within(name, bounds[i].value, bounds[i].least, bounds[i].most, err);
+    }
+    return code;
+}
+
+static enum wg_code check_table(const struct wg_latency_law *law, unsigned max_batch,
+                                const char *name, struct wg_error *err)
+{
+    const size_t count = law->point_count;
+    if (count > WG_PROFILE_POINTS_MAX)
+        return wg__fail(err, WG_EINVAL, "profile: %s has %zu rows, expected at most %d", name,
+                        count, WG_PROFILE_POINTS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 ? law->batch[i] != 1.0 : !(law->batch[i] > law->batch[i - 1]))
+            return wg__fail(err, WG_EINVAL,
+                            "profile: %s[%zu].batch is %g, expected batches that rise from 1", name,
+                            i, law->batch[i]);
+        if (!(law->time_s[i] > 0.0 && law->time_s[i] <= TIME_MAX_S))
+            return wg__fail(err, WG_EINVAL, "profile: %s[%zu].s is %g, expected above 0 to %g",
+                            name, i, law->time_s[i], TIME_MAX_S);
+        if (i > 0 && law->time_s[i] < law->time_s[i - 1])
+            return wg__fail(err, WG_EINVAL,
+                            "profile: %s[%zu].s is %g, less than that of the smaller batch", name,
+                            i, law->time_s[i]);
+    }
+    if (law->batch[count - 1] < max_batch)
+        return wg__fail(err, WG_EINVAL,
+                        "profile: %s ends at batch %g, expected max_batch (%u) at least", name,
+                        law->batch[count - 1], max_batch);
+    return WG_OK;
+}
+
+static enum wg_code check_law(const struct wg_latency_law *law, unsigned max_batch,
+                              const char *name, struct wg_error *err)
+{
+    if (law->point_count > 0)
+        return check_table(law, max_batch, name, err);
+    const struct bound bounds[] = {
+        {".fixed_s", law->fixed_s, 0.0, TIME_MAX_S},
+        {".per_row_s", law->per_row_s, 0.0, TIME_MAX_S},
+    };
+    const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, name, err);
+    if (code == WG_OK && law->fixed_s + law->per_row_s <= 0.0)
+        return wg__fail(err, WG_EINVAL, "profile: %s: a batch takes 0 s, expected more", name);
+    return code;
+}
+
+static enum wg_code check_rung(const struct wg_serving_profile *profile, size_t i,
+                               struct wg_error *err)
+{
+    const struct wg_rung *rung = &profile->ladder.rungs[i];
+    char prefix[48];
+    (void)snprintf(prefix, sizeof prefix, "clocks.ladder[%zu]", i);
+    if (rung->name[0] == '\0')
+        return wg__fail(err, WG_EINVAL, "profile: %s.name is empty", prefix);
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(rung->name, profile->ladder.rungs[k].name) == 0)
+            return wg__fail(err, WG_EINVAL, "profile: %s.name is '%s', as another one's", prefix,
+                            rung->name);
+    }
+    const double least = i == 0 ? 1.0 : CLOCK_MIN; /* clocks are relative to the first one's */
+    const struct bound bounds[] = {
+        {".gpu_clock", rung->gpu_clock, least, 1.0},
+        {".mem_clock", rung->mem_clock, least, 1.0},
+        {".busy_w", rung->busy_power_w, 0.0, POWER_MAX_W},
+        {".idle_w", rung->idle_power_w, 0.0, POWER_MAX_W},
+        {".finetune_w", rung->finetune_power_w, 0.0, POWER_MAX_W},
+    };
+    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, prefix, err);
+    if (code != WG_OK || !profile->rung_has_latency[i])
+        return code;
+    (void)snprintf(prefix, sizeof prefix, "clocks.ladder[%zu].latency", i);
+    return check_law(&profile->rung_latency[i], profile->max_batch, prefix, err);
+}
+
+static enum wg_code check_ladder(const struct wg_serving_profile *profile, struct wg_error *err)
+{
+    const struct wg_clock_ladder *ladder = &profile->ladder;
+    if (ladder->count == 0 || ladder->count > WG_RUNGS_MAX)
+        return wg__fail(err, WG_EINVAL, "profile: clocks.ladder has %zu rungs, expected 1 to %d",
+                        ladder->count, WG_RUNGS_MAX);
+    const struct bound bounds[] = {
+        {"change_s", ladder->change_s, 0.0, TIME_MAX_S},
+        {"change_j", ladder->change_j, 0.0, POWER_MAX_W},
+    };
+    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, "clocks.", err);
+    for (size_t i = 0; i < ladder->count && code == WG_OK; i++)
+        code = check_rung(profile, i, err);
+    return code;
+}
+
+static enum wg_code check_finetune(const struct wg_serving_profile *profile, struct wg_error *err)
+{
+    if (!profile->has_finetune)
+        return WG_OK;
+    const struct bound bounds[] = {
+        {"fixed_s", profile->step_fixed_s, 0.0, TIME_MAX_S},
+        {"per_row_s", profile->step_per_row_s, 0.0, TIME_MAX_S},
+        {"update_s", profile->update_s, 0.0, TIME_MAX_S},
+    };
+    const enum wg_code code =
+        check_bounds(bounds, sizeof bounds / sizeof *bounds, "finetune.", err);
+    if (code == WG_OK && profile->step_fixed_s + profile->step_per_row_s <= 0.0)
+        return wg__fail(err, WG_EINVAL, "profile: finetune: a step takes 0 s, expected more");
+    return code;
+}
+
+enum wg_code wg__profile_check(const struct wg_serving_profile *profile, struct wg_error *err)
+{
+    const struct bound bounds[] = {
+        {"max_batch", profile->max_batch, 1.0, WG_BATCH_ROWS_MAX},
+        {"latency_share.gpu_clock", profile->gpu_share, 0.0, 1.0},
+        {"latency_share.mem_clock", profile->mem_share, 0.0, 1.0},
+        {"noise", profile->noise, 0.0, NOISE_MAX},
+        {"interference.inference", profile->inference_slowdown, 1.0, SLOWDOWN_MAX},
+        {"interference.finetune", profile->finetune_slowdown, 1.0, SLOWDOWN_MAX},
+    };
+    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, "", err);
+    /* Shares of .7 and .3 add up to a bit more than 1. */
+    if (code == WG_OK && profile->gpu_share + profile->mem_share > 1.0 + 1e-9)
+        return wg__fail(err, WG_EINVAL,
+                        "profile: latency_share.gpu_clock and .mem_clock are %g together, expected "
+                        "at most 1",
+                        profile->gpu_share + profile->mem_share);
+    if (code == WG_OK)
+        code = check_law(&profile->latency, profile->max_batch, "latency", err);
+    if (code == WG_OK)
+        code = check_finetune(profile, err);
+    return code == WG_OK ? check_ladder(profile, err) : code;
+}
