@@ -2,9 +2,9 @@
  *
  * Counts of positive numbers in bins whose width grows with them, for quantiles of many.
  *
- * A bin is a double's exponent and its first 10 bits: 1024 bins an octave, so a quantile is off by
- * at most 0.1 % (half of that on average), whatever is counted and in whatever order. Memory does
- * not grow with the count, and histograms add up exactly.
+ * A bin is a double's exponent and its first 10 bits: 1024 bins an octave, so a quantile, the
+ * middle of its bin, is off by at most 0.05 %, whatever is counted and in whatever order. Memory
+ * does not grow with the count, and histograms add up exactly.
  *
  * Owns: its counts, unless they are the caller's.    Threads: one at a time; the atomic add:
  * several.
@@ -16,7 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From 2^-24 s (60 ns) to 2^24 s; what lies outside is counted in the first or last bin. */
+/* From 2^-24 s (60 ns) to 2^24 s; what lies outside is counted in the first or last bin, what is
+ * not positive (NaN too) in the first. */
 enum { WG_HISTOGRAM_BITS = 10, WG_HISTOGRAM_OCTAVES = 48, WG_HISTOGRAM_BINS = 48 << 10 };
 
 struct wg_histogram {

@@ -174,3 +174,21 @@ double wg__mean_halfwidth95(const double *values, size_t count)
         return (double)NAN;
     return wg__student_quantile975(count - 1) * wg__sd_sample(values, count) / sqrt((double)count);
 }
+
+void wg__wilson95(uint64_t hits, uint64_t trials, double *low_out, double *high_out)
+{
+    assert(hits <= trials);
+    if (trials == 0) {
+        *low_out = 0.0;
+        *high_out = 1.0;
+        return;
+    }
+    const double z = 1.959963984540054; /* the normal quantile of 0.975 */
+    const double n = (double)trials;
+    const double share = (double)hits / n;
+    const double scale = 1.0 / (1.0 + z * z / n);
+    const double centre = scale * (share + z * z / (2.0 * n));
+    const double half = scale * z * sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n));
+    *low_out = hits == 0 ? 0.0 : centre - half; /* exactly 0 and 1 but for rounding */
+    *high_out = hits == trials ? 1.0 : centre + half;
+}

@@ -5,6 +5,7 @@
  *     x = numpy.array([3.1, -2.0, 7.25, 0.5, 11.0, 4.0, 4.0, -9.5])
  *     x.mean(), x.var(ddof=1), x.var(), x.std(ddof=1), numpy.quantile(x, share)
  *     scipy.stats.t.ppf(0.975, df), scipy.stats.gmean([1, 2, 4, 8, 16.5])
+ *     scipy.stats.binomtest(hits, trials).proportion_ci(method='wilson')
  */
 #include "math/statistics.h"
 
@@ -131,6 +132,38 @@ static void the_confidence_interval_agrees_with_scipy(void **state)
     check_close(wg__mean_halfwidth95(sample, SAMPLE_COUNT), 5.168883285242668, 1e-14);
 }
 
+static void wilson_intervals_agree_with_scipy(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t hits, trials;
+        double low, high;
+    } cases[] = {
+        {13, 240, 0.0319251877962966, 0.09045539081826},
+        {5, 240, 0.00893079611463017, 0.047833377162697},
+        {4, 240, 0.00649994072183164, 0.0420621818883419},
+        {1, 240, 0.000735898025082704, 0.0232200725836298},
+        {0, 10, 0, 0.277532799862889},
+        {10, 10, 0.722467200137111, 1},
+        {0, 1, 0, 0.793450685622763},
+        {1, 2, 0.0945312057342307, 0.905468794265769},
+        {500000, 1000000, 0.499020019890005, 0.500979980109995},
+        {3, 100000, 1.02027585445173e-05, 8.82080492517673e-05},
+    };
+    double low = 7.0, high = 7.0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg__wilson95(cases[i].hits, cases[i].trials, &low, &high);
+        check_close(low, cases[i].low, 1e-12);
+        check_close(high, cases[i].high, 1e-12);
+    }
+    wg__wilson95(0, 0, &low, &high); /* nothing is known */
+    assert_true(low == 0.0 && high == 1.0);
+    wg__wilson95(0, UINT64_MAX, &low, &high);
+    assert_true(low == 0.0 && high > 0.0 && high < 1e-18);
+    wg__wilson95(UINT64_MAX, UINT64_MAX, &low, &high);
+    assert_true(low > 0.999 && high == 1.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +175,7 @@ int main(void)
         cmocka_unit_test(the_geometric_mean_agrees_with_scipy),
         cmocka_unit_test(quantiles_agree_with_numpy),
         cmocka_unit_test(student_quantiles_agree_with_scipy),
+        cmocka_unit_test(wilson_intervals_agree_with_scipy),
         cmocka_unit_test(the_confidence_interval_agrees_with_scipy),
     };
     return run_tests(tests);
