@@ -76,6 +76,14 @@ const char *wg__yaml_key(const struct wg_yaml *yaml, wg_yaml_node node, size_t i
     return wg__yaml_text(yaml, found->data.mapping.pairs.start[index].key);
 }
 
+wg_yaml_node wg__yaml_key_node(const struct wg_yaml *yaml, wg_yaml_node node, size_t index)
+{
+    const yaml_node_t *found = node_of(yaml, node);
+    if (index >= wg__yaml_count(yaml, node) || found->type != YAML_MAPPING_NODE)
+        return 0;
+    return found->data.mapping.pairs.start[index].key;
+}
+
 wg_yaml_node wg__yaml_find(const struct wg_yaml *yaml, wg_yaml_node map, const char *key)
 {
     for (size_t i = 0; i < wg__yaml_count(yaml, map); i++)
@@ -124,6 +132,8 @@ static enum wg_code read_bytes(struct wg_yaml *yaml, size_t *length, struct wg_e
 static enum wg_code check_map(const struct wg_yaml *yaml, wg_yaml_node map, struct wg_error *err)
 {
     const yaml_node_t *found = node_of(yaml, map);
+    if (wg__yaml_count(yaml, map) > WG_YAML_KEYS_MAX)
+        return wg__yaml_fail(yaml, map, err, "more than %d keys", WG_YAML_KEYS_MAX);
     for (size_t i = 0; i < wg__yaml_count(yaml, map); i++) {
         const wg_yaml_node key = found->data.mapping.pairs.start[i].key;
         if (wg__yaml_kind(yaml, key) != WG_YAML_TEXT)
@@ -136,12 +146,13 @@ static enum wg_code check_map(const struct wg_yaml *yaml, wg_yaml_node map, stru
     return WG_OK;
 }
 
-static enum wg_code parse(struct wg_yaml *yaml, size_t length, struct wg_error *err)
+static enum wg_code parse(struct wg_yaml *yaml, const char *bytes, size_t length,
+                          struct wg_error *err)
 {
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return wg__fail(err, WG_ENOMEM, "out of memory");
-    yaml_parser_set_input_string(&parser, (const unsigned char *)yaml->bytes, length);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, length);
     enum wg_code code = WG_OK;
     yaml->has_document = yaml_parser_load(&parser, &yaml->document) != 0;
     if (!yaml->has_document)
@@ -160,25 +171,52 @@ static enum wg_code parse(struct wg_yaml *yaml, size_t length, struct wg_error *
     return code;
 }
 
-enum wg_code wg__yaml_open(struct wg_yaml **out, const char *path, struct wg_error *err)
+/* NULL: no memory. */
+static struct wg_yaml *begin(const char *path)
 {
     struct wg_yaml *yaml = wg__alloc_zeroed(1, sizeof *yaml);
     if (yaml == NULL)
-        return wg__fail(err, WG_ENOMEM, "out of memory");
+        return NULL;
     yaml->path = wg__strdup(path);
+    if (yaml->path != NULL)
+        return yaml;
+    wg__yaml_close(yaml);
+    return NULL;
+}
+
+static enum wg_code finish(struct wg_yaml *yaml, enum wg_code code, struct wg_yaml **out)
+{
+    if (code == WG_OK)
+        *out = yaml;
+    else
+        wg__yaml_close(yaml);
+    return code;
+}
+
+enum wg_code wg__yaml_open(struct wg_yaml **out, const char *path, struct wg_error *err)
+{
+    struct wg_yaml *yaml = begin(path);
+    if (yaml == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
     yaml->bytes = wg__alloc(WG_YAML_FILE_MAX + 2);
     size_t length = 0;
-    enum wg_code code = yaml->path != NULL && yaml->bytes != NULL
-                            ? read_bytes(yaml, &length, err)
-                            : wg__fail(err, WG_ENOMEM, "out of memory");
+    enum wg_code code = yaml->bytes != NULL ? read_bytes(yaml, &length, err)
+                                            : wg__fail(err, WG_ENOMEM, "out of memory");
     if (code == WG_OK)
-        code = parse(yaml, length, err);
-    if (code != WG_OK) {
-        wg__yaml_close(yaml);
-        return code;
-    }
-    *out = yaml;
-    return WG_OK;
+        code = parse(yaml, yaml->bytes, length, err);
+    return finish(yaml, code, out);
+}
+
+enum wg_code wg__yaml_open_memory(struct wg_yaml **out, const char *name, const char *bytes,
+                                  size_t length, struct wg_error *err)
+{
+    struct wg_yaml *yaml = begin(name);
+    if (yaml == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    const enum wg_code code = length <= WG_YAML_FILE_MAX
+                                  ? parse(yaml, bytes, length, err)
+                                  : wg__fail(err, WG_EDATA, "%s: more than 1 MiB", name);
+    return finish(yaml, code, out);
 }
 
 void wg__yaml_close(struct wg_yaml *yaml)

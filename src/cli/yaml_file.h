@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 
-enum { WG_YAML_FILE_MAX = 1 << 20 };
+enum { WG_YAML_FILE_MAX = 1 << 20, WG_YAML_KEYS_MAX = 4096 /* of a map */ };
 
 enum wg_yaml_kind { WG_YAML_NONE, WG_YAML_TEXT, WG_YAML_LIST, WG_YAML_MAP };
 
@@ -28,8 +28,11 @@ struct wg_yaml;
 typedef int wg_yaml_node; /* 0: none */
 
 /* WG_ENOENT, WG_EPERM, WG_EIO: it cannot be read; WG_EDATA: no YAML, more than 1 MiB, several
- * documents, or a key twice: "FILE:LINE: ..."; WG_ENOMEM. */
+ * documents, a key twice or too many of them: "FILE:LINE: ..."; WG_ENOMEM. */
 enum wg_code wg__yaml_open(struct wg_yaml **out, const char *path, struct wg_error *err);
+/* The same of bytes in memory, which are not kept; `name` stands for the file's. */
+enum wg_code wg__yaml_open_memory(struct wg_yaml **out, const char *name, const char *bytes,
+                                  size_t length, struct wg_error *err);
 void wg__yaml_close(struct wg_yaml *yaml);
 
 wg_yaml_node wg__yaml_root(const struct wg_yaml *yaml); /* 0: the file is empty */
@@ -38,6 +41,7 @@ const char *wg__yaml_text(const struct wg_yaml *yaml, wg_yaml_node node); /* of 
 size_t wg__yaml_count(const struct wg_yaml *yaml, wg_yaml_node node);     /* of LIST and MAP */
 wg_yaml_node wg__yaml_item(const struct wg_yaml *yaml, wg_yaml_node node, size_t index);
 const char *wg__yaml_key(const struct wg_yaml *yaml, wg_yaml_node node, size_t index); /* of MAP */
+wg_yaml_node wg__yaml_key_node(const struct wg_yaml *yaml, wg_yaml_node node, size_t index);
 wg_yaml_node wg__yaml_find(const struct wg_yaml *yaml, wg_yaml_node map, const char *key);
 unsigned wg__yaml_line(const struct wg_yaml *yaml, wg_yaml_node node); /* from 1 */
 
