@@ -317,6 +317,33 @@ enum wg_code wg__arrival_trace_burstiest(const struct wg_arrival_trace *trace, d
     return WG_OK;
 }
 
+enum wg_code wg__arrival_trace_count(struct wg_arrival_trace *trace, struct wg_error *err)
+{
+    if (trace->is_counts)
+        return WG_OK;
+    const double length_s = ceil(trace->length_s);
+    if (length_s > (double)WG_ARRIVALS_MAX)
+        return wg__fail(err, WG_EINVAL,
+                        "by count: the trace lasts %g s, expected at most %d to multiply requests "
+                        "in",
+                        trace->length_s, WG_ARRIVALS_MAX);
+    const size_t seconds = (size_t)length_s;
+    uint32_t *counts = wg__alloc_zeroed(seconds, sizeof *counts);
+    if (counts == NULL)
+        return wg__fail(err, WG_ENOMEM, "by count: out of memory");
+    for (size_t i = 0; i < trace->count; i++) { /* the last moment may be the very end */
+        const size_t second = (size_t)trace->moments_s[i];
+        counts[second < seconds ? second : seconds - 1]++;
+    }
+    wg__free(trace->moments_s);
+    trace->moments_s = NULL;
+    trace->counts = counts;
+    trace->is_counts = true;
+    trace->count = seconds;
+    trace->length_s = length_s;
+    return WG_OK;
+}
+
 void wg__arrival_trace_spread(struct wg_arrival_trace *trace, double spread_s, struct wg_rng *rng)
 {
     if (trace->is_counts || !(spread_s > 0.0))

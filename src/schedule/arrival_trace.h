@@ -82,6 +82,10 @@ enum wg_code wg__arrival_trace_cut(struct wg_arrival_trace *trace, double from_s
 enum wg_code wg__arrival_trace_burstiest(const struct wg_arrival_trace *trace, double *from_s_out,
                                          struct wg_error *err);
 
+/* Makes a trace of moments one of counts per second; the last second is filled up. WG_EINVAL: it
+ * lasts too long. WG_ENOMEM. */
+enum wg_code wg__arrival_trace_count(struct wg_arrival_trace *trace, struct wg_error *err);
+
 /* For a coarse clock: each moment goes to a random place in the `spread_s` behind it. Moments only;
  * counts are left alone. */
 void wg__arrival_trace_spread(struct wg_arrival_trace *trace, double spread_s, struct wg_rng *rng);

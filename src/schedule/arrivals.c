@@ -8,7 +8,13 @@
  *
  *     least of k on (0, 1):  1 - (1 - U)^(1/k)
  *
- * A scaled trace is the same trace with its time stretched. Even moments are multiples, not sums,
+ * A scaled trace is the same trace with its time stretched, or with other counts. Among requests of
+ * which each is chosen with probability p, the number that are passed over before the next chosen
+ * one is geometric, so thinning costs one draw a request that stays:
+ *
+ *     passed over = floor(log U / log(1 - p))
+ *
+ * Even moments are multiples, not sums,
  * and passes of a trace begin at multiples of its length, so nothing drifts.
  *
  * Owns: see the header.    Threads: one at a time.
@@ -37,10 +43,14 @@ struct wg_arrivals {
 
     struct wg_arrival_trace trace; /* owned */
     double stretch;                /* seconds of ours for one of the trace's */
+    uint64_t whole;                /* each request becomes so many, */
+    double chance;                 /* and one more with this probability */
+    double passed;                 /* requests before the next one that does */
     double begin_s;                /* of the present pass, in the trace's seconds */
+    double shift_s;                /* where the first pass begins */
     uint64_t passes;
     size_t next;       /* moment or second */
-    uint32_t left;     /* COUNTS: moments to come in the present second */
+    uint64_t left;     /* COUNTS: moments to come in the present second */
     double position_s; /* COUNTS: of the last moment in it */
 };
 
@@ -48,7 +58,8 @@ struct wg_arrivals {
 struct wish {
     enum kind kind;
     double rate; /* 0: as the trace has it */
-    char *path;  /* owned */
+    bool is_by_count;
+    char *path; /* owned */
     struct wg_arrival_reading reading;
     bool has_window;
     bool is_burstiest;
@@ -118,12 +129,24 @@ static enum wg_code parse_kind(const char *text, enum wg_arrival_kind *out, stru
                     TEXT_SHOWN, text);
 }
 
+static enum wg_code parse_by(const char *text, bool *is_by_count_out, struct wg_error *err)
+{
+    const bool is_by_count = strcmp(text, "count") == 0;
+    if (!is_by_count && strcmp(text, "time") != 0)
+        return wg__fail(err, WG_EINVAL, "arrivals: by '%.*s', expected time or count", TEXT_SHOWN,
+                        text);
+    *is_by_count_out = is_by_count;
+    return WG_OK;
+}
+
 /* One "name=value". */
 static enum wg_code parse_option(struct wish *wish, const char *name, char *value,
                                  struct wg_error *err)
 {
     if (strcmp(name, "rate") == 0)
         return parse_rate(value, &wish->rate, err);
+    if (strcmp(name, "by") == 0)
+        return parse_by(value, &wish->is_by_count, err);
     if (strcmp(name, "window") == 0)
         return parse_window(wish, value, err);
     if (strcmp(name, "as") == 0)
@@ -133,8 +156,8 @@ static enum wg_code parse_option(struct wish *wish, const char *name, char *valu
     if (strcmp(name, "spread") == 0)
         return parse_seconds(name, value, &wish->spread_s, err);
     return wg__fail(err, WG_EINVAL,
-                    "arrivals: no option '%.*s' of a trace; they are rate, window, as, skip and "
-                    "spread",
+                    "arrivals: no option '%.*s' of a trace; they are rate, by, window, as, skip "
+                    "and spread",
                     TEXT_SHOWN, name);
 }
 
@@ -191,7 +214,79 @@ static enum wg_code parse_wish(struct wish *wish, const char *text, struct wg_er
                     TEXT_SHOWN, text);
 }
 
+/* -- More and fewer requests --------------------------------------------------------------- */
+
+/* How many requests are passed over before one is chosen. */
+static double draw_passed(struct wg_arrivals *arrivals)
+{
+    return floor(log(wg__rng_uniform(&arrivals->rng)) / log1p(-arrivals->chance));
+}
+
+/* What becomes of `count` requests that follow each other. */
+static uint64_t scale(struct wg_arrivals *arrivals, uint64_t count)
+{
+    uint64_t scaled = count * arrivals->whole;
+    if (arrivals->chance == 0.0)
+        return scaled;
+    double rest = (double)count;
+    while (arrivals->passed < rest) {
+        scaled++;
+        rest -= arrivals->passed + 1.0;
+        arrivals->passed = draw_passed(arrivals);
+    }
+    arrivals->passed -= rest;
+    return scaled;
+}
+
 /* -- Opening ------------------------------------------------------------------------------- */
+
+/* To the beginning of the trace. */
+static void rewind_trace(struct wg_arrivals *arrivals)
+{
+    arrivals->now_s = arrivals->begin_s = arrivals->shift_s = arrivals->position_s = 0.0;
+    arrivals->index = arrivals->passes = 0;
+    arrivals->next = 0;
+    arrivals->left = 0;
+    if (arrivals->kind != TRACE)
+        return;
+    if (arrivals->chance > 0.0)
+        arrivals->passed = draw_passed(arrivals);
+    if (arrivals->trace.is_counts)
+        arrivals->left = scale(arrivals, arrivals->trace.counts[0]);
+}
+
+/* Bursts of the trace's own length: requests are thinned or multiplied. What becomes several must
+ * be spread, and those of one second are: moments become counts for it. */
+static enum wg_code scale_by_count(struct wg_arrivals *arrivals, struct wg_error *err)
+{
+    struct wg_arrival_trace *trace = &arrivals->trace;
+    if (!trace->is_counts && arrivals->rate * trace->length_s > trace->requests) {
+        const enum wg_code code = wg__arrival_trace_count(trace, err);
+        if (code != WG_OK)
+            return code;
+    }
+    const double factor = arrivals->rate * trace->length_s / trace->requests;
+    arrivals->whole = (uint64_t)factor; /* at most 1e9 requests/s times 1e8 s */
+    arrivals->chance = factor - floor(factor);
+    arrivals->stretch = 1.0;
+    return WG_OK;
+}
+
+static enum wg_code choose_window(struct wg_arrival_trace *trace, const struct wish *wish,
+                                  struct wg_error *err)
+{
+    if (!wish->has_window)
+        return WG_OK;
+    double from_s = wish->from_s;
+    double to_s = wish->to_s;
+    if (wish->is_burstiest) {
+        const enum wg_code code = wg__arrival_trace_burstiest(trace, &from_s, err);
+        if (code != WG_OK)
+            return code;
+        to_s = from_s + 60.0;
+    }
+    return wg__arrival_trace_cut(trace, from_s, to_s, err);
+}
 
 static enum wg_code open_trace(struct wg_arrivals *arrivals, const struct wish *wish,
                                struct wg_error *err)
@@ -202,23 +297,18 @@ static enum wg_code open_trace(struct wg_arrivals *arrivals, const struct wish *
         return code;
     struct wg_rng rng = wg__rng_split(&arrivals->rng, 0);
     wg__arrival_trace_spread(trace, wish->spread_s, &rng);
-    if (wish->has_window) {
-        double from_s = wish->from_s;
-        double to_s = wish->to_s;
-        if (wish->is_burstiest) {
-            code = wg__arrival_trace_burstiest(trace, &from_s, err);
-            to_s = from_s + 60.0;
-        }
-        if (code == WG_OK)
-            code = wg__arrival_trace_cut(trace, from_s, to_s, err);
-        if (code != WG_OK)
-            return code;
-    }
+    code = choose_window(trace, wish, err);
+    if (code != WG_OK)
+        return code;
     const double rate = trace->requests / trace->length_s;
     arrivals->rate = wish->rate != 0.0 ? wish->rate : rate;
     arrivals->stretch = rate / arrivals->rate;
-    arrivals->left = trace->is_counts ? trace->counts[0] : 0;
-    return WG_OK;
+    arrivals->whole = 1;
+    if (wish->is_by_count && wish->rate != 0.0)
+        code = scale_by_count(arrivals, err);
+    if (code == WG_OK)
+        rewind_trace(arrivals);
+    return code;
 }
 
 enum wg_code wg__arrivals_open(struct wg_arrivals **out, const char *text, const struct wg_rng *rng,
@@ -260,11 +350,48 @@ void wg__arrivals_close(struct wg_arrivals *arrivals)
 void wg__arrivals_restart(struct wg_arrivals *arrivals, const struct wg_rng *rng)
 {
     arrivals->rng = *rng;
-    arrivals->now_s = arrivals->begin_s = arrivals->position_s = 0.0;
-    arrivals->index = arrivals->passes = 0;
+    rewind_trace(arrivals);
+}
+
+/* Its first moment or second is next. */
+static void begin_pass(struct wg_arrivals *arrivals, uint64_t pass)
+{
     arrivals->next = 0;
-    arrivals->left =
-        arrivals->kind == TRACE && arrivals->trace.is_counts ? arrivals->trace.counts[0] : 0;
+    arrivals->passes = pass;
+    arrivals->begin_s = (double)pass * arrivals->trace.length_s;
+}
+
+/* The first moment at or behind `at_s`; `count`: none is. */
+static size_t find_moment(const struct wg_arrival_trace *trace, double at_s)
+{
+    size_t low = 0;
+    size_t high = trace->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (trace->moments_s[middle] < at_s)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void wg__arrivals_seek(struct wg_arrivals *arrivals, double share)
+{
+    assert(share >= 0.0 && share < 1.0);
+    if (arrivals->kind != TRACE)
+        return;
+    struct wg_arrival_trace *trace = &arrivals->trace;
+    if (trace->is_counts) {
+        arrivals->next = (size_t)(share * (double)trace->count);
+        arrivals->shift_s = (double)arrivals->next;
+        arrivals->left = scale(arrivals, trace->counts[arrivals->next]);
+        return;
+    }
+    arrivals->shift_s = share * trace->length_s;
+    arrivals->next = find_moment(trace, arrivals->shift_s);
+    if (arrivals->next == trace->count)
+        begin_pass(arrivals, 1);
 }
 
 bool wg__arrivals_is_steady(const struct wg_arrivals *arrivals)
@@ -282,29 +409,35 @@ double wg__arrivals_rate(const struct wg_arrivals *arrivals)
 /* To the next moment or second of the trace; behind the last one its next pass begins. */
 static void advance(struct wg_arrivals *arrivals)
 {
-    if (++arrivals->next < arrivals->trace.count)
-        return;
-    arrivals->next = 0;
-    arrivals->passes++;
-    arrivals->begin_s = (double)arrivals->passes * arrivals->trace.length_s;
+    if (++arrivals->next == arrivals->trace.count)
+        begin_pass(arrivals, arrivals->passes + 1);
 }
 
 static double next_counted(struct wg_arrivals *arrivals)
 {
     while (arrivals->left == 0) { /* ends: a trace has a request at least */
         advance(arrivals);
-        arrivals->left = arrivals->trace.counts[arrivals->next];
+        arrivals->left = scale(arrivals, arrivals->trace.counts[arrivals->next]);
         arrivals->position_s = 0.0;
     }
     const double u = wg__rng_uniform(&arrivals->rng);
-    const double least = -expm1(log1p(-u) / arrivals->left);
+    const double least = -expm1(log1p(-u) / (double)arrivals->left);
     arrivals->position_s += (1.0 - arrivals->position_s) * least;
     arrivals->left--;
     return arrivals->begin_s + (double)arrivals->next + arrivals->position_s;
 }
 
+/* Each moment is one, or stays by chance; several would be counts. */
 static double next_moment(struct wg_arrivals *arrivals)
 {
+    if (arrivals->whole == 0) {
+        const double count = (double)arrivals->trace.count;
+        const double next = (double)arrivals->next + arrivals->passed;
+        arrivals->passed = draw_passed(arrivals);
+        if (next >= count)
+            begin_pass(arrivals, arrivals->passes + (uint64_t)(next / count));
+        arrivals->next = (size_t)fmod(next, count);
+    }
     const double moment_s = arrivals->begin_s + arrivals->trace.moments_s[arrivals->next];
     advance(arrivals);
     return moment_s;
@@ -321,8 +454,8 @@ double wg__arrivals_next(struct wg_arrivals *arrivals)
         moment_s = arrivals->now_s - log(wg__rng_uniform(&arrivals->rng)) / arrivals->rate;
         break;
     case TRACE:
-        moment_s = arrivals->stretch *
-                   (arrivals->trace.is_counts ? next_counted(arrivals) : next_moment(arrivals));
+        moment_s = arrivals->trace.is_counts ? next_counted(arrivals) : next_moment(arrivals);
+        moment_s = arrivals->stretch * (moment_s - arrivals->shift_s);
         break;
     }
     if (moment_s > arrivals->now_s) /* rounding may let the first of a pass fall by a bit */

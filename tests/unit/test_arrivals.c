@@ -253,11 +253,129 @@ static void says_what_it_expects(void **state)
                  "arrivals: as 'joules', expected auto, moments, counts or gaps");
     expect_error("trace:/nowhere,spread=-1", WG_EINVAL,
                  "arrivals: spread '-1', expected seconds from 0 to 1e9");
+    expect_error("trace:/nowhere,by=size", WG_EINVAL,
+                 "arrivals: by 'size', expected time or count");
     expect_error("trace:/nowhere,speed=2", WG_EINVAL,
-                 "arrivals: no option 'speed' of a trace; they are rate, window, as, skip and "
+                 "arrivals: no option 'speed' of a trace; they are rate, by, window, as, skip and "
                  "spread");
     expect_error("trace:/nowhere/a,b.csv,rate=2", WG_ENOENT,
                  "/nowhere/a,b.csv: cannot open: No such file or directory");
+}
+
+/* Counts of n become binomial (p), or n times the whole part of the factor and a binomial rest:
+ * mean and variance of the counts of each second, within 4.5 standard errors. */
+static void by_count_each_second_keeps_its_share(void **state)
+{
+    (void)state;
+    enum { PASSES = 4000, SECONDS = 4 };
+    static const unsigned counts[SECONDS] = {30, 0, 2, 8};
+    static const double factors[] = {0.07, 0.5, 1.0, 1.3, 4.0, 3.9};
+    for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+        char options[64];
+        (void)snprintf(options, sizeof options, ",skip=0,by=count,rate=%.17g", 10.0 * factors[f]);
+        struct wg_arrivals *arrivals = open_trace("count\n30\n0\n2\n8\n", options);
+        check_close(wg__arrivals_rate(arrivals), 10.0 * factors[f], 1e-15);
+        double sums[SECONDS] = {0};
+        double squares[SECONDS] = {0};
+        double next_s = wg__arrivals_next(arrivals);
+        for (unsigned second = 0; second < PASSES * SECONDS; second++) {
+            unsigned count = 0;
+            for (; next_s < second + 1.0; next_s = wg__arrivals_next(arrivals))
+                count++;
+            sums[second % SECONDS] += count;
+            squares[second % SECONDS] += (double)count * count;
+        }
+        const double rest = factors[f] - floor(factors[f]);
+        for (unsigned i = 0; i < SECONDS; i++) {
+            const double variance = counts[i] * rest * (1.0 - rest);
+            const double mean = sums[i] / (double)PASSES;
+            check_close_abs(mean, counts[i] * factors[f], 1e-12,
+                            4.5 * sqrt(variance / (double)PASSES));
+            check_close_abs(squares[i] / (double)PASSES - mean * mean, variance, 1e-12,
+                            4.5 * (variance + sqrt(variance)) * sqrt(2.0 / (double)PASSES) + 1e-9);
+        }
+        wg__arrivals_close(arrivals);
+    }
+}
+
+/* What stays of moments is at its moment: a subset, at the rate, each equally often. */
+static void by_count_some_moments_stay_where_they_are(void **state)
+{
+    (void)state;
+    enum { PASSES = 20000 };
+    struct wg_arrivals *arrivals = open_trace("arrival_s\n0\n1\n1.5\n6\n", ",by=count,rate=0.05");
+    static const double moments_s[] = {0.0, 1.0, 1.5, 6.0}; /* in 8 s: .5 a second, 1 of 10 stays */
+    unsigned stayed[4] = {0};
+    for (;;) {
+        const double moment_s = wg__arrivals_next(arrivals);
+        if (moment_s >= 8.0 * PASSES)
+            break;
+        const double within_s = fmod(moment_s, 8.0);
+        unsigned which = 0;
+        while (which < 4 && within_s != moments_s[which])
+            which++;
+        assert_true(which < 4);
+        stayed[which]++;
+    }
+    for (unsigned i = 0; i < 4; i++)
+        check_close_abs(stayed[i] / (double)PASSES, 0.1, 0.0, 4.5 * sqrt(0.09 / (double)PASSES));
+    wg__arrivals_close(arrivals);
+}
+
+static void by_count_moments_are_multiplied_within_their_second(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_trace("arrival_s\n0\n1\n1.5\n6\n", ",by=count,rate=1.5");
+    for (unsigned pass = 0; pass < 100; pass++) {
+        static const unsigned seconds[] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 6, 6, 6};
+        for (size_t i = 0; i < 12; i++)
+            assert_int_equal((unsigned)wg__arrivals_next(arrivals), pass * 8 + seconds[i]);
+    }
+    wg__arrivals_close(arrivals);
+}
+
+static void by_count_a_trace_restarts_as_it_was_opened(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"count\n3\n0\n5\n", "arrival_s\n0\n1\n1.5\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct wg_arrivals *fresh = open_trace(texts[i], ",by=count,rate=.4");
+        struct wg_arrivals *again = open_trace(texts[i], ",by=count,rate=.4");
+        struct wg_rng rng;
+        for (unsigned n = 0; n < 50; n++)
+            (void)wg__arrivals_next(again);
+        wg__arrivals_seek(again, 0.5);
+        wg__rng_init(&rng, 5);
+        wg__arrivals_restart(again, &rng);
+        for (unsigned n = 0; n < 50; n++)
+            check_close(wg__arrivals_next(again), wg__arrivals_next(fresh), 0.0);
+        wg__arrivals_close(fresh);
+        wg__arrivals_close(again);
+    }
+}
+
+static void a_trace_may_begin_anywhere(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_trace("arrival_s\n0\n1\n3\n6\n", ",rate=1"); /* 8 s to 4 */
+    wg__arrivals_seek(arrivals, 0.25);
+    NEXT(arrivals, 0.5, 2.0, 3.0, 3.5, 4.5);
+    struct wg_rng rng;
+    wg__rng_init(&rng, 1);
+    wg__arrivals_restart(arrivals, &rng);
+    wg__arrivals_seek(arrivals, 0.875); /* behind the last one */
+    NEXT(arrivals, 0.5, 1.0, 2.0);
+    wg__arrivals_close(arrivals);
+    arrivals = open_trace("count\n2\n0\n1\n0\n", ",skip=0,rate=0.375");
+    wg__arrivals_seek(arrivals, 0.6); /* the third second; stretched by 2 */
+    static const unsigned seconds[] = {0, 2, 2, 4, 6, 6};
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
+        assert_int_equal((unsigned)(wg__arrivals_next(arrivals) / 2.0), seconds[i]);
+    wg__arrivals_close(arrivals);
+    arrivals = open_stream("uniform:10", 1);
+    wg__arrivals_seek(arrivals, 0.5);
+    NEXT(arrivals, 0.0, 0.1);
+    wg__arrivals_close(arrivals);
 }
 
 static void survives_every_failing_allocation(void **state)
@@ -268,7 +386,7 @@ static void survives_every_failing_allocation(void **state)
     const char *path = scratch_path(&scratch, "t.csv");
     scratch_write(path, "arrival_s\n1\n70\n65\n", 18);
     char wish[1024];
-    (void)snprintf(wish, sizeof wish, "trace:%s,window=burstiest", path);
+    (void)snprintf(wish, sizeof wish, "trace:%s,window=burstiest,by=count,rate=5", path);
     struct wg_rng rng;
     wg__rng_init(&rng, 1);
     enum wg_code code = WG_ENOMEM;
@@ -299,6 +417,11 @@ int main(void)
         cmocka_unit_test(counts_are_kept_second_by_second),
         cmocka_unit_test(moments_within_a_second_are_uniform),
         cmocka_unit_test(the_burstiest_minute_is_taken_and_scaled),
+        cmocka_unit_test(by_count_each_second_keeps_its_share),
+        cmocka_unit_test(by_count_some_moments_stay_where_they_are),
+        cmocka_unit_test(by_count_moments_are_multiplied_within_their_second),
+        cmocka_unit_test(by_count_a_trace_restarts_as_it_was_opened),
+        cmocka_unit_test(a_trace_may_begin_anywhere),
         cmocka_unit_test(says_what_it_expects),
         cmocka_unit_test(survives_every_failing_allocation),
     };
