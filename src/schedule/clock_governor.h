@@ -3,16 +3,27 @@
  * Which clocks a server needs now: the cheapest rung of a short ladder that still keeps the SLO.
  *
  * The ladder is a handful of Pareto settings (what `wattgov tune` found), rung 0 the fastest. A
- * rung holds when the predicted p99 of queue and service at the present rate, burstiness and queue
- * is within the SLO, times a safety factor that learns from what was really late. The cheapest one
- * has the least expected power at this rate, idle power counted:
+ * rung holds when the latency that the promised share of requests is predicted to keep (p99 for a
+ * target of 0.99; schedule/clock_predict.h) at the present rate and burstiness is within the SLO,
+ * times a safety factor that learns from what was really late. The cheapest one has the least
+ * expected power at this rate, idle power counted:
  *
  *     P = rho P_busy + (1 - rho) P_idle        rho = rate * t(b) / b at the batch b that the rate
  * brings
  *
- * Up at once (to rung 0) when the queue's slack is gone; down only after a rung has been the
- * cheapest one that holds for `hold_s` without a break, and only when what it saves in that time
- * pays the change.
+ *             rung 0 <──────────── slack gone, or nothing else holds: at once
+ *               │  ▲
+ *   cheaper for │  │ does not hold: at once, to the cheapest that does
+ *      hold_s   ▼  │
+ *             rung r
+ *
+ * Up at once (to rung 0) when the queue's slack is gone; down only after a rung has been cheaper
+ * and has held for `hold_s` without a break, and only when what it saves in that time pays the
+ * change.
+ *
+ * The safety factor follows the outcomes as adaptive conformal inference does (Gibbs and Candes,
+ * NeurIPS 2021): up by a step at each late request, down by (1 - target) of a step at each good
+ * one, so that in the long run no more than 1 - target are late whatever the prediction's error.
  *
  * Pure.    Owns: its state, in the caller's memory.    Threads: one at a time.
  */
@@ -23,9 +34,10 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "schedule/clock_predict.h"
 #include "schedule/predictor.h"
 
-enum { WG_RUNGS_MAX = 16, WG_RUNG_NAME_SIZE = 32 };
+enum { WG_RUNGS_MAX = 16, WG_RUNG_NAME_SIZE = 32, WG_GOVERNED_ROWS_MAX = 1 << 16 };
 
 struct wg_rung {
     char name[WG_RUNG_NAME_SIZE];
@@ -62,16 +74,32 @@ struct wg_clock_view {
     const struct wg_predictor *predictor;
 };
 
+/* What is known of a rung; kept because the view changes less often than the governor is asked. */
+struct wg_rung_outlook {
+    struct wg_batch_law law;
+    size_t law_version;
+    bool has_law;
+    double latency_s; /* of the promised share, before the safety factor */
+    double power_w;
+};
+
 struct wg_clock_governor {
     struct wg_clock_setup setup;
     size_t rung;      /* the one asked for last */
     size_t candidate; /* that would be cheaper, and since when */
     double since_s;
-    double safety;       /* factor on predicted p99, >= 1 */
+    double safety;       /* factor on the predicted latency */
+    unsigned on_fastest; /* requests that were told since rung 0 acts, up to a bound */
     double late_average; /* of requests, forgotten over about a thousand */
+    /* The last evaluation: of which view, and what came out. */
+    struct wg_clock_load load;
+    double finetune_share;
+    size_t refreshed; /* the rung whose law was looked at last */
+    bool is_evaluated;
+    struct wg_rung_outlook outlook[WG_RUNGS_MAX];
 };
 
-/* WG_EINVAL: a rung that cannot be, named. */
+/* WG_EINVAL: a field of the setup that cannot be, named. */
 enum wg_code wg__clock_governor_init(struct wg_clock_governor *governor,
                                      const struct wg_clock_setup *setup, struct wg_error *err);
 
