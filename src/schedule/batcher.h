@@ -4,13 +4,20 @@
  *
  *   WATTGOV  the batch that the best plan (batch_plan.h) begins with: as many as keep the oldest
  *            deadline, fewer where more would break one
- *   TRITON   whoever waits, up to max_rows, at once (dynamic batching without a queue delay, or,
- * with one, when the batch is full or the oldest has waited that long) NONE     one request a batch
+ *   TRITON   whoever waits, up to max_rows, at once (dynamic batching without a queue delay), or,
+ *            with a delay, when the batch is full or the oldest has waited that long
+ *   NONE     one request a batch
  *
  * Given up is
  *   STANDARD  what is past its deadline (Clipper, Nexus; what PolyThrottle compares with)
- *   EARLY     also what cannot be met any more by a batch of its own, and what costs at least two
- *             others their deadlines
+ *   EARLY     also what could not be met any more if it began now, alone; and, by WATTGOV, what
+ *             costs at least two others their deadlines. Only those of its own priority count: the
+ *             lower ones never cost a higher one its turn
+ *
+ * Under STANDARD, WATTGOV plans in the same way but tells nobody: what it would have given up waits
+ * on, and is taken late when it fits into a batch whose plan bears that (no known deadline is
+ * missed for it), or when nothing else waits; then alone, the one that is late by the least, so
+ * that whoever comes meanwhile waits as short as may be. Otherwise it is past its deadline soon.
  *
  * Pure.    Owns: nothing.    Threads: any.
  */
@@ -57,13 +64,14 @@ struct wg_batch_choice {
     size_t take_count;
     size_t drop_count;
     unsigned rows; /* of what is taken */
-    double wake_s; /* ask again then; HUGE_VAL: when something happens */
+    double wake_s; /* ask again then, always after now_s; HUGE_VAL: when something happens */
 };
 
 /* `items` in the lane's order, the first WG_PLAN_ITEMS_MAX of them at most, each with at most
- * max_rows rows; `arrived_s` of the oldest item; `total_rows` of the lane. `batch_s[1 ..
- * max_rows]`: bounds of a batch's time. `earliest_s` >= now_s: when a batch may begin. Fills one
- * verdict an item. A batch is taken only if earliest_s is now_s; drops are told at once. */
+ * max_rows rows; `oldest_arrived_s` of the oldest item. `batch_s[1 .. max_rows]`: bounds of a
+ * batch's time. `earliest_s` >= now_s: when a batch may begin. Fills one verdict an item; what is
+ * taken may have waiting ones before it. A batch is taken only if earliest_s is now_s; drops that
+ * are certain (PAST, HOPELESS) are told at once. */
 void wg__batcher_choose(const struct wg_batcher *batcher, const struct wg_plan_item *items,
                         size_t count, double oldest_arrived_s, const double *batch_s, double now_s,
                         double earliest_s, enum wg_verdict *verdicts, struct wg_batch_choice *out);
