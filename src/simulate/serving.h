@@ -5,7 +5,8 @@
  * Requests come as the arrivals say; batches and steps take the profile's time with gamma noise;
  * when both run each gets slower by the profile's factor, and their remaining work is rescaled at
  * every change of who runs and of the clocks. Requests that came before `duration_s` are all
- * answered: the run goes on until then, fine-tuning only until `duration_s`.
+ * answered: the run goes on until then. At `duration_s` the job is cancelled; a step under way ends
+ * by itself, but what fine-tuning got is counted until there.
  *
  * Energy: power of the rung in force for the time that a batch runs, a step runs (both: the larger
  * one, shared by halves) or nothing runs, and the cost of changes (with inference).
@@ -58,12 +59,18 @@ struct wg_serving_sum {
     uint64_t requests, late, dropped; /* late: answered behind the deadline */
     uint64_t events;                  /* told to the scheduler */
     uint64_t jobs_finished;
-    double finished_s; /* sum over the runs that finished */
-    double finetune_rows;
-    double finetune_busy_s, inference_busy_s,
-        both_busy_s;        /* inference_busy and finetune_busy hold both */
+    double finished_s;    /* sum over the runs that finished */
+    double finetune_rows; /* of steps that ended by duration_s */
+    /* Both of the first two and the tail hold the time in which both ran: idle is what is left of
+     * time_s - inference_busy_s - finetune_busy_s - finetune_tail_s + both_busy_s. */
+    double inference_busy_s;
+    double finetune_busy_s; /* until duration_s */
+    double finetune_tail_s; /* behind it */
+    double both_busy_s;
+    double finetune_work_s; /* seconds that what it did until duration_s would have taken alone:
+                               over finetune_time_s they are its share of the GPU */
     double time_s;          /* until the last answer, at least duration_s */
-    double finetune_time_s; /* duration_s, or until the job was done */
+    double finetune_time_s; /* duration_s, or until the job was done; 0 without a job */
     double inference_j, finetune_j, idle_j;
     uint64_t clock_changes;
     uint64_t answers[WG_ANSWER_COUNT];
@@ -90,10 +97,14 @@ struct wg_timeline {
 };
 
 /* One run from the beginning of `arrivals` (restarted by the caller). Adds to `sum` and the
- * latencies of what was served to `latencies` (NULL: none). WG_ENOMEM, WG_EINVAL. */
+ * latencies of what was served to `latencies` (NULL: none; its counts may be shared by processes).
+ * WG_EINVAL: the setup; WG_ESTATE: the scheduler lost a request or answered one twice. WG_ENOMEM.
+ */
 enum wg_code wg__serving_run(const struct wg_serving_setup *setup, struct wg_arrivals *arrivals,
                              const struct wg_rng *rng, struct wg_serving_sum *sum,
                              struct wg_histogram *latencies, const struct wg_timeline *timeline,
                              struct wg_error *err);
+
+void wg__serving_sum_add(struct wg_serving_sum *sum, const struct wg_serving_sum *other);
 
 #endif
