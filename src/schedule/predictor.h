@@ -38,8 +38,10 @@ struct wg_predictor;
 
 enum wg_predictor_kind { WG_PREDICTOR_PHYSICAL, WG_PREDICTOR_POLYTHROTTLE };
 
-/* What `b` rows take: operations = fixed + per_row * b, in any unit; bytes likewise. All zero: not
- * known, then operations are taken to be those of the rows and bytes those of the weights. */
+/* What `b` rows take: operations = fixed + per_row * b, in any unit; bytes likewise. Both zero: not
+ * known. The physical predictor then fits what is fixed and what comes with the rows apart, at
+ * every clock; otherwise, and for fine-tuning, operations are taken to be those of the rows and
+ * bytes those of the weights. */
 struct wg_work_shape {
     double operations_fixed, operations_per_row;
     double bytes_fixed, bytes_per_row;
@@ -66,7 +68,8 @@ struct wg_predictor_sample {
     double time_s;
 };
 
-/* WG_EINVAL: a field of the setup or a sample that cannot be, named; no sample. WG_ENOMEM. */
+/* WG_EINVAL: a field of the setup or a sample that cannot be, named (clocks from 0.001, rows to
+ * 1e6, times from 1e-9 to 1e9 s); no sample. WG_ENOMEM. */
 enum wg_code wg__predictor_open(struct wg_predictor **out, const struct wg_predictor_setup *setup,
                                 const struct wg_predictor_sample *samples, size_t count,
                                 struct wg_error *err);
@@ -79,10 +82,12 @@ double wg__predictor_time(const struct wg_predictor *predictor,
 /* Relative margin of the bound, >= 0: bound = time * (1 + margin). */
 double wg__predictor_margin(const struct wg_predictor *predictor);
 
-/* A batch ended. Times that are not positive and finite are not learned from. Allocates nothing. */
+/* A batch ended. What could not be a sample of the first fit is not learned from. Allocates
+ * nothing.
+ */
 void wg__predictor_tell(struct wg_predictor *predictor, const struct wg_predictor_sample *sample);
 
-/* How many were told; changes whenever predictions may have: for caches. */
+/* How many were learned from; changes whenever predictions may have: for caches. */
 size_t wg__predictor_version(const struct wg_predictor *predictor);
 
 #endif
