@@ -267,7 +267,7 @@ def profile(name, scenario, t1_s, work_s):
               f"noise: {NOISE}  # assumed", ""]
     lines += comment(
         f"""An iteration of {scenario["rows"]} rows takes {iteration_s:.4f} s alone: calibrated so that greedy fine-tuning
-        makes {late_greedy:.2f} % late or dropped under even arrivals. {scenario["iterations_from"].capitalize()}.
+        makes {late_greedy:.2f} % late or dropped under even arrivals. {scenario["iterations_from"]}.
         What a step costs besides its rows, and the update, are assumed.""")
     lines += ["finetune:", f"  fixed_s: {STEP_FIXED_S}", f"  per_row_s: {step_of(scenario, work_s):.6f}",
               f"  update_s: {UPDATE_S}", "", "# Half the GPU each when both run: assumed.", "interference:",

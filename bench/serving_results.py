@@ -1,0 +1,373 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Measures what the serving policies reach in the simulator and writes it down.
+
+    tools/build && ninja -C build/release bench/serving_speed
+    bench/serving_results.py --data DIR     all parts; DIR has the traces that cannot be shipped
+    bench/serving_results.py --only paper   one part, to the terminal; no document is written
+    bench/serving_results.py --kept         runs nothing, writes down what is kept
+    bench/serving_results.py --quick        a tenth of the runs, to the terminal
+
+DIR (or $WATTGOV_SERVING_DATA) has the folders that docs/results/serving.md names with their origins. Without it
+those rows are left out, and the document says so. Raw results are kept in build/results/serving; what another
+build of the program said is computed anew. The text of docs/results/serving-tried.md, written by people, is
+appended when it is there.
+
+All figures come from the program itself; seeds start at 900001. Only the standard library is used. Status 0
+also when bounds are missed: the document says so.
+"""
+import argparse
+import importlib
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import serving_cells as cells  # noqa: E402
+from serving_cells import SCENARIOS, finetune, number, percent, rate_text, table  # noqa: E402
+
+POLICIES = ("none", "greedy", "polythrottle", "wattgov", "floor")
+PARTS = ("paper", "backlog", "changes", "robust")
+# The law of the paper's third row, and others of the same kind.
+TWITTER = ",window=burstiest,by=count"
+LAWS = (("uniform", "uniform", ""), ("poisson", "Poisson", ""), ("twitter", "Twitter", TWITTER))
+OTHER_LAWS = (("twitter", "Twitter, slowed down", ",window=burstiest,by=time"),
+              ("twitter", "Twitter, eleven days", ",by=count"), ("azure", "Azure LLM", ",by=count"))
+BACKLOG_S, LONG_S = 600, 120
+
+
+class Report:
+    """Judges bounds on the way."""
+
+    def __init__(self, runs):
+        self.runs, self.bounds, self.no_data = runs, [], False
+
+    def judge(self, point, what, value, bound, text, certain=None, is_at_most=True):
+        """certain: the worst end of the value's interval."""
+        def holds(number_of):
+            return number_of <= bound if is_at_most else number_of >= bound
+
+        if value is None:
+            verdict = "not computed"
+        else:
+            verdict = "met" if holds(value) else "**missed**"
+            if certain is not None and holds(value) != holds(certain):
+                verdict += ", within its interval"
+        self.bounds.append((point, what, text, f"{'at most' if is_at_most else 'at least'} {bound:g}", verdict))
+
+    def law(self, scenario, kind, extra="", rate=None):
+        text = self.runs.law(scenario, kind, rate, extra)
+        self.no_data |= text is None
+        return text
+
+
+# -- 1. The paper's two scenarios ------------------------------------------------------------------------------
+
+
+def judge_paper(report, scenario, title, of):
+    none, ours, poly = of.get("none"), of.get("wattgov"), of.get("polythrottle")
+    where = f"{scenario.title}, {title}"
+    if not (none and ours and poly):
+        report.judge("1a", f"{where}: wattgov above none, points", None, 0.3, "-")
+        return
+    gap, half = cells.difference(ours, none)
+    report.judge("1a", f"{where}: wattgov above none, points", 100 * gap, 0.3, f"{100 * gap:+.2f} ± {100 * half:.2f}",
+                 100 * (gap + half))
+    share, upper = cells.ratio(ours, poly)
+    report.judge("1b", f"{where}: wattgov over polythrottle", share, 0.2, number(share, 3), upper)
+
+
+def job_text(cell):
+    """When the job was done, of the runs in which it was."""
+    share = finetune(cell, "finished_share")
+    text = number(finetune(cell, "finished_s"), 1)
+    return text if not share or share == 1 else f"{text} ({percent(share, 0)})"
+
+
+def paper(report):
+    rows, jobs = [], []
+    for scenario in SCENARIOS:
+        for kind, title, extra in LAWS + OTHER_LAWS:
+            law = report.law(scenario, kind, extra)
+            if law is None:
+                continue
+            of = report.runs.ask(scenario, law, POLICIES, scenario.seeds)
+            rows.append([scenario.title, title, *(rate_text(of.get(policy)) for policy in POLICIES)])
+            if (kind, title, extra) in LAWS:
+                printed = scenario.printed[kind]
+                rows.append(["", "*the paper*", *(f"*{value:g}*" for value in printed), "", ""])
+            judge_paper(report, scenario, title, of)
+            jobs.append(finished(report, scenario, title, law))
+    return rows, jobs
+
+
+def finished(report, scenario, title, law):
+    """When the job is done, in runs long enough to see it."""
+    of = report.runs.ask(scenario, law, ("greedy", "polythrottle", "wattgov"), scenario.seeds / 4, duration_s=LONG_S)
+    greedy, ours = of.get("greedy"), of.get("wattgov")
+    row = [scenario.title, title, *(job_text(of.get(policy)) for policy in ("greedy", "polythrottle", "wattgov"))]
+    where = f"{scenario.title}, {title}: job done, over greedy"
+    if not ours or not finetune(greedy, "finished_s"):
+        report.judge("1c", where, None, 1.5, "-")
+        return [*row, "-", "-", "-"]
+    value = (finetune(ours, "finished_s") or float("inf")) / finetune(greedy, "finished_s")
+    profile = cells.Figures(scenario.profile)
+    needed = scenario.job[1] * profile.iteration_s(scenario.job[0]) / (1.5 * finetune(greedy, "finished_s"))
+    room = profile.room(scenario)
+    if value > 1.5 and room < needed:
+        report.bounds.append(("1c", where, number(value), "at most 1.5", f"no room: {percent(room, 1)} of the GPU is left, "
+                              f"{percent(needed, 1)} needed"))
+    else:
+        report.judge("1c", where, value, 1.5, number(value))
+    return [*row, number(value), percent(needed, 1), percent(room, 1)]
+
+
+def backlog(report):
+    rows = []
+    for scenario in SCENARIOS:
+        for kind, title, extra in LAWS + OTHER_LAWS:
+            law = report.law(scenario, kind, extra)
+            if law is None:
+                continue
+            of = report.runs.ask(scenario, law, POLICIES, scenario.seeds / 16, duration_s=BACKLOG_S, job="backlog")
+            for policy in POLICIES:
+                cell = of.get(policy)
+                rows.append([scenario.title, title, policy, rate_text(cell), percent(finetune(cell, "gpu_share"), 1),
+                             number(finetune(cell, "samples_per_s"), 1), number(cell["p99_s"], 3) if cell else "-"])
+            if kind == "poisson":
+                share = finetune(of.get("wattgov"), "gpu_share")
+                report.judge("1d", f"{scenario.title}, {title}, backlog: share of the GPU", share, 0.30,
+                             f"{number(share, 3)}, {rate_text(of.get('wattgov'))} % violations", is_at_most=False)
+    return rows
+
+
+# -- 2. SLO changes --------------------------------------------------------------------------------------------
+
+
+def halves(whole, first):
+    """Violations and requests of the second half: the first half of a run is, seed by seed, a run of half the
+    length."""
+    requests = whole["requests"] - first["requests"]
+    return (cells.violations(whole) - cells.violations(first)) / requests, requests
+
+
+def half_of_share(share, count):
+    return cells.NORMAL_95 * (max(share * (1 - share), 1 / count) / count)**0.5
+
+
+def changes(report):
+    """The paper's appendix D: 250 ms for 30 s, then 700 ms; and the reverse."""
+    rows, scenario = [], SCENARIOS[0]
+    for rate in (2, 4, 8):
+        for kind in ("uniform", "poisson"):
+            law = report.law(scenario, kind, rate=rate)
+            for before, after in ((0.25, 0.7), (0.7, 0.25)):
+                def ask(duration_s, slo_s, extra=(), law=law):
+                    return report.runs.ask(scenario, law, ("none", "wattgov"), 8 / rate * 440, duration_s=duration_s,
+                                           job="backlog", slo_s=slo_s, extra=extra)
+
+                changed = ask(60, before, ("--slo-change", f"30:{after:g}"))
+                first, same, same_first = ask(30, before), ask(60, after), ask(30, after)
+                for policy in ("none", "wattgov"):
+                    if not all(of.get(policy) for of in (changed, first, same, same_first)):
+                        rows.append([f"{rate}/s {kind}", f"{before:g} to {after:g} s", policy] + ["-"] * 5)
+                        continue
+                    now, count = halves(changed[policy], first[policy])
+                    usual, _ = halves(same[policy], same_first[policy])
+                    half = half_of_share(now, count) + half_of_share(usual, count)
+                    shares = [finetune(first[policy], "gpu_share"), None]
+                    if shares[0] is not None:
+                        shares[1] = 2 * finetune(changed[policy], "gpu_share") - shares[0]
+                    rows.append([f"{rate}/s {kind}", f"{before:g} to {after:g} s", policy, rate_text(first[policy]),
+                                 f"{100 * now:.2f}", f"{100 * (now - usual):+.2f} ± {100 * half:.2f}",
+                                 *(percent(share, 1) for share in shares)])
+                    if policy == "wattgov":
+                        judge_change(report, f"{rate}/s {kind}, {before:g} to {after:g} s", now - usual, half, shares,
+                                     before < after and rate == 8)
+    return rows
+
+
+def judge_change(report, where, caused, half, shares, is_paper):
+    report.judge("2", f"{where}: violations that the change causes, points", 100 * caused, 0.3,
+                 f"{100 * caused:+.2f} ± {100 * half:.2f}", 100 * (caused + half))
+    if is_paper:
+        report.judge("2", f"{where}: fine-tuning's share of the GPU in the first half", shares[0], 0.005,
+                     percent(shares[0]))
+
+
+# -- 5. Robustness ---------------------------------------------------------------------------------------------
+
+
+def with_step(scenario, fixed_s):
+    """The profile with steps that cost so much besides their rows; an iteration as one step takes what it took."""
+    old = cells.Figures(scenario.profile)
+    per_row_s = old.step_per_row_s + (old.step_fixed_s - fixed_s) / scenario.job[0]
+    head, tail = old.text.split("finetune:\n", 1)
+    tail = re.sub(r"^  fixed_s: .*$", f"  fixed_s: {fixed_s}", tail, count=1, flags=re.M)
+    return head + "finetune:\n" + re.sub(r"^  per_row_s: .*$", f"  per_row_s: {per_row_s:.6f}", tail, count=1,
+                                         flags=re.M)
+
+
+def variants(report, scenario):
+    """What is changed: title, profile, options."""
+    text, make = cells.Figures(scenario.profile).text, report.runs.variant
+    yield "as calibrated", scenario.profile, ()
+    for fixed_ms in (0, 5, 15):
+        yield (f"{fixed_ms} ms a step besides its rows", make(f"{scenario.name}-step-{fixed_ms}",
+                                                              with_step(scenario, fixed_ms / 1000)), ())
+    yield "10 % noise", make(f"{scenario.name}-noise", re.sub(r"^noise: .*$", "noise: 0.1", text, flags=re.M)), ()
+    for factor in (0.7, 1.3):
+        yield f"believed {100 * (factor - 1):+.0f} % wrong", scenario.profile, ("--believe", f"{factor:g}")
+
+
+def robust(report):
+    rows = []
+    for scenario in SCENARIOS:
+        for kind in ("uniform", "poisson"):
+            law = report.law(scenario, kind)
+            for title, profile, extra in variants(report, scenario):
+                of = report.runs.ask(scenario, law, ("none", "wattgov", "floor"), scenario.seeds / 16,
+                                     duration_s=BACKLOG_S, job="backlog", profile=profile, extra=extra)
+                ours = of.get("wattgov")
+                rows.append([scenario.title, kind, title, *(rate_text(of.get(p)) for p in ("none", "floor", "wattgov")),
+                             percent(finetune(ours, "gpu_share"), 1), number(finetune(ours, "samples_per_s"), 1)])
+    return rows
+
+
+# -- Document --------------------------------------------------------------------------------------------------
+
+INTRO = """# Serving and fine-tuning on one GPU
+
+Written by `bench/serving_results.py`; do not edit. Every figure comes from `wattgov simulate serving`
+(wattgov-simulate-serving(1)), seeds from {seed} on. A **violation** is a request that was answered behind its
+deadline or dropped; all shares are of all requests. Intervals are of 95 %: the wider one of Wilson's, for which
+requests are independent, and Student's over the runs, which knows of bursts.
+
+No hardware was driven. The two profiles are guesses from what PolyThrottle prints (`data/serving/README.md`): its
+rows without fine-tuning under Poisson arrivals and with greedy fine-tuning under even arrivals were calibrated to,
+all others are not. `none`, `greedy` and `polythrottle` take whoever waits at once and drop what is past its deadline,
+as the paper says; `wattgov` batches to deadlines and drops what cannot be met; **floor** is `wattgov` without
+fine-tuning: what is gained by batching alone. Much of what `wattgov` gains over `none` is that.
+"""
+
+OUTSIDE = """## What cannot be shipped
+
+The counts of Twitter state no licence: github.com/reconfigurable-ml-pipeline/web-service-datasets, commit
+7404ad664360, `dataset/twitter_trace/workload.tbz2`, one count a second. Azure's trace is public (CC BY 4.0):
+github.com/Azure/AzurePublicDataset, `AzureLLMInferenceTrace_conv.csv`. `--data DIR` takes them from
+`DIR/arrivals/twitter_nasa_persec/twitter_2021-08_per_second.txt.gz` and
+`DIR/arrivals/azure_llm_2023/AzureLLMInferenceTrace_conv.csv`.
+"""
+
+PAPER_HEADER = ["scenario", "arrivals", *POLICIES]
+BACKLOG_HEADER = ["scenario", "arrivals", "policy", "violations, %", "share of the GPU", "rows/s fine-tuned", "p99, s"]
+CHANGE_HEADER = ["arrivals", "SLO", "policy", "violations first half, %", "second half, %", "caused by the change, points",
+                 "fine-tuning's share first half", "second half"]
+ROBUST_HEADER = ["scenario", "arrivals", "what", "none, %", "floor, %", "wattgov, %", "fine-tuning's share", "rows/s"]
+
+
+def example(report, *args, **options):
+    return "\n" + report.runs.text_of(report.runs.command(*args, **options))
+
+
+def paper_text(report):
+    rows, jobs = paper(report)
+    orin = SCENARIOS[0]
+    text = ("## 1. The paper's two scenarios\n\nViolations in percent, runs of 30 s, at least 100,000 requests a cell. "
+            "*The paper* printed one run of 240 or 120 requests a cell; its `polythrottle` column is what it calls "
+            "adaptive, whose rule it does not tell in full.\n\n" + table(PAPER_HEADER, rows)
+            + example(report, orin, "poisson:8", POLICIES, orin.seeds))
+    text += (f"\nWhen the job was done, in seconds, in runs of {LONG_S} s (and in how many of them it was), and the share "
+             "of the GPU that 1.5 times greedy's time needs, beside the largest share that even arrivals leave: batches as "
+             "large as the SLO allows at the 99th percentile of their time, nothing lost between them.\n\n"
+             + table(["scenario", "arrivals", "greedy", "polythrottle", "wattgov", "wattgov over greedy", "needed",
+                      "room"], jobs)
+             + example(report, orin, "poisson:8", ("greedy", "polythrottle", "wattgov"), orin.seeds / 4,
+                       duration_s=LONG_S))
+    return text
+
+
+def backlog_text(report):
+    orin = SCENARIOS[0]
+    return (f"\n### A backlog of fine-tuning\n\nRuns of {BACKLOG_S} s in which there is always more to do.\n\n"
+            + table(BACKLOG_HEADER, backlog(report))
+            + example(report, orin, "poisson:8", POLICIES, orin.seeds / 16, duration_s=BACKLOG_S, job="backlog"))
+
+
+def changes_text(report):
+    orin = SCENARIOS[0]
+    return ("## 2. The SLO changes\n\nRuns of 60 s with a backlog of fine-tuning; the SLO changes after 30 s. The second "
+            "half is the whole run less one of half the length (the same seeds, so the same first half). What the change "
+            "causes is the difference to the second half of runs under the later SLO all the time. At 8/s the SLO of 250 "
+            "ms cannot be kept at all: two requests fill it.\n\n" + table(CHANGE_HEADER, changes(report))
+            + example(report, orin, "poisson:8", ("none", "wattgov"), 440, duration_s=60, job="backlog", slo_s=0.25,
+                      extra=("--slo-change", "30:0.7")))
+
+
+def robust_text(report):
+    orin = SCENARIOS[0]
+    return (f"## 5. What is not as believed\n\nRuns of {BACKLOG_S} s with a backlog. What a step costs besides its rows is "
+            "assumed: an iteration as one step takes the same in all rows. Wrong beliefs: the scheduler's first fit is "
+            "of times that are all too short or too long; it learns while it serves.\n\n"
+            + table(ROBUST_HEADER, robust(report))
+            + example(report, orin, "poisson:8", ("none", "wattgov", "floor"), orin.seeds / 16, duration_s=BACKLOG_S,
+                      job="backlog", extra=("--believe", "0.7")))
+
+
+def other_part(name, report):
+    """Energy and speed have files of their own."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        return None
+    return module.section(report)
+
+
+def document(report):
+    parts = [paper_text(report), backlog_text(report), changes_text(report)]
+    for number_of, title, name in ((3, "Energy", "serving_energy"), (4, "Speed", "serving_speed_results")):
+        text = other_part(name, report)
+        if text:
+            parts.append(f"## {number_of}. {title}\n\n{text}")
+    parts.append(robust_text(report))
+    parts.append(OUTSIDE)
+    if report.runs.missing:
+        parts.append(f"{report.runs.missing} commands gave no result when this was written: `-`, above.\n")
+    if report.no_data:
+        parts.append("The traces were not all there when this was written, so their rows are missing.\n")
+    head = INTRO.format(seed=cells.FIRST_SEED) + "\n## What was to be reached\n\n"
+    head += table(["point", "figure", "value", "bound", ""], report.bounds)
+    return "\n".join([head, *parts])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("WATTGOV_SERVING_DATA"), help="folder of the traces")
+    parser.add_argument("--only", action="append", choices=PARTS, help="computes this part and writes no document")
+    parser.add_argument("--kept", action="store_true", help="runs nothing: writes down what is kept")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the runs; writes no document")
+    args = parser.parse_args()
+    report = Report(cells.Runs(args.data, args.kept, 0.1 if args.quick else 1.0))
+    if args.only:
+        makers = {"paper": paper_text, "backlog": backlog_text, "changes": changes_text, "robust": robust_text}
+        for part in args.only:
+            print(makers[part](report))
+        print(table(["point", "figure", "value", "bound", ""], report.bounds))
+        return
+    text = document(report)
+    if args.quick:
+        print(text)
+        return
+    folder = os.path.join(cells.ROOT, "docs/results")
+    tried = os.path.join(folder, "serving-tried.md")
+    if os.path.exists(tried):
+        with open(tried, encoding="utf-8") as file:
+            text += "\n" + file.read()
+    with open(os.path.join(folder, "serving.md.part"), "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(os.path.join(folder, "serving.md.part"), os.path.join(folder, "serving.md"))
+
+
+if __name__ == "__main__":
+    main()
