@@ -20,4 +20,13 @@ static inline uint64_t wg__hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
+/* Goes on with the eight bytes of a number, the lowest first. In front of a text, its length keeps
+ * it apart from the next one. */
+static inline uint64_t wg__hash_number(uint64_t hash, uint64_t number)
+{
+    for (unsigned i = 0; i < 8; i++)
+        hash = (hash ^ (number >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 #endif
