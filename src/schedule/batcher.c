@@ -21,6 +21,8 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 /* Requests that one choice looks at closely before it follows the free plan without telling more;
  * each costs a plan. What is left out silently waits, and is looked at next time. */
@@ -36,7 +38,7 @@ struct scene {
     struct wg_batch_choice *choice;
 
     struct wg_plan_item hopeful[WG_PLAN_ITEMS_MAX]; /* those that a plan may meet */
-    size_t index[WG_PLAN_ITEMS_MAX];                /* theirs in `items` */
+    uint8_t index[WG_PLAN_ITEMS_MAX];               /* theirs in `items` */
     size_t hopeful_count;
 };
 
@@ -125,12 +127,13 @@ static void take_one(struct scene *scene)
 
 static void gather_hopeful(struct scene *scene)
 {
+    memset(scene->index, 0, sizeof scene->index);
     scene->hopeful_count = 0;
     for (size_t i = 0; i < scene->count; i++) {
         if (scene->verdicts[i] != WG_VERDICT_WAIT || is_hopeless(scene, &scene->items[i]))
             continue;
         scene->hopeful[scene->hopeful_count] = scene->items[i];
-        scene->index[scene->hopeful_count++] = i;
+        scene->index[scene->hopeful_count++] = (uint8_t)i;
     }
 }
 

@@ -40,7 +40,7 @@ enum {
 void wg__rate_init(struct wg_rate *rate, double slot_s)
 {
     assert(slot_s > 0.0 && isfinite(slot_s));
-    *rate = (struct wg_rate){.slot_s = slot_s, .first_s = NAN};
+    *rate = (struct wg_rate){.slot_s = slot_s, .first_s = (double)NAN};
 }
 
 /* The count of the slot `back` slots ago; 0: the present one. */
@@ -90,7 +90,7 @@ static void advance(struct wg_rate *rate, double now_s)
         rate->sum = 0.0;
         rate->squares = 0.0;
     } else {
-        for (double i = 0.0; i < passed; i += 1.0)
+        for (size_t left = (size_t)passed; left > 0; left--)
             next_slot(rate);
     }
     /* The product may be rounded past now_s. */

@@ -256,7 +256,8 @@ static void behaves_as_a_plain_list(void **state)
         assert_non_null(model);
         wg__alloc_fail_from(0);
         for (unsigned step = 0; step < 600; step++) {
-            const struct wg_request request = random_request(&rng, lanes, (double)(step / 4));
+            const struct wg_request request =
+                random_request(&rng, lanes, floor((double)step / 4.0));
             struct wg_request out = {0};
             struct wg_request expected = {0};
             if (wg__rng_below(&rng, 100) < pushes) {

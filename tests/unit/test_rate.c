@@ -60,7 +60,9 @@ static void a_poisson_process_has_its_rate_and_dispersion_one(void **state)
         double means = 0.0;
         double dispersions = 0.0;
         double n = 0.0;
-        for (double next_s = 12.8; n < 400.0; now_s += exponential(&rng, rates[r])) {
+        double next_s = 12.8;
+        while (n < 400.0) {
+            now_s += exponential(&rng, rates[r]);
             wg__rate_tell(&rate, now_s, 1.0);
             if (now_s < next_s)
                 continue;
@@ -86,7 +88,9 @@ static void a_poisson_process_is_seldom_a_burst(void **state)
     double sum = 0.0;
     double bursts = 0.0;
     double n = 0.0;
-    for (double now_s = 0.0; n < 20000.0; now_s += exponential(&rng, 40.0)) {
+    double now_s = 0.0;
+    while (n < 20000.0) {
+        now_s += exponential(&rng, 40.0);
         wg__rate_tell(&rate, now_s, 1.0);
         if (now_s < 12.8)
             continue;
@@ -128,7 +132,8 @@ static void bursts_show_in_the_dispersion(void **state)
     size_t at = 1;
     double variances = 0.0;
     double n = 0.0;
-    for (double next_s = 6.4; n < 3000.0;) {
+    double next_s = 6.4;
+    while (n < 3000.0) {
         const double event_s = now_s + exponential(&rng, p.rates[at]);
         if (event_s >= switch_s) { /* a Poisson process may be drawn anew at any moment */
             now_s = switch_s;
@@ -159,27 +164,31 @@ static void a_burst_is_believed_within_a_few_slots_and_a_lull_with_time(void **s
     struct wg_rate rate;
     wg__rate_init(&rate, 0.1);
     double now_s = 0.0;
-    for (int i = 0; i < 400; i++, now_s += 0.05)
-        wg__rate_tell(&rate, now_s, 1.0); /* 20 a second */
+    for (int i = 0; i < 400; i++) { /* 20 a second */
+        wg__rate_tell(&rate, now_s, 1.0);
+        now_s += 0.05;
+    }
     check_close(wg__rate_mean(&rate, now_s), 20.0, 0.02);
     const double burst_s = now_s;
     double believed_s = HUGE_VAL;
-    for (int i = 0; i < 60; i++, now_s += 0.01) { /* 100 a second */
+    for (int i = 0; i < 60; i++) { /* 100 a second */
         wg__rate_tell(&rate, now_s, 1.0);
         if (believed_s == HUGE_VAL && wg__rate_mean(&rate, now_s) > 60.0)
             believed_s = now_s;
+        now_s += 0.01;
     }
     assert_true(believed_s - burst_s < 0.3);
     check_close(wg__rate_mean(&rate, now_s), 100.0, 0.25);
     double last = wg__rate_mean(&rate, now_s);
     bool fell = false;
-    for (int i = 0; i < 64; i++, now_s += 0.1) { /* nothing comes any more */
+    for (int i = 0; i < 64; i++) { /* nothing comes any more */
         const double mean = wg__rate_mean(&rate, now_s);
         assert_true(mean <= last * 1.001);
         fell = fell || mean < 30.0;
         if (i == 2)
             assert_true(mean > 20.0); /* not at once */
         last = mean;
+        now_s += 0.1;
     }
     assert_true(fell && last < 1.0);
 }
