@@ -3,8 +3,14 @@
  * Many runs of every policy under every arrival law: the cells of `wattgov simulate serving`.
  *
  * All policies meet the same moments and the same noise streams (by seed). A trace begins at a
- * random place in each run. Runs are spread over processes; sums of doubles are added up in the
- * order of the seeds, so results do not depend on how many there are.
+ * random place in each run. Runs go in blocks of seeds over processes; sums of doubles are added up
+ * in the order of the seeds, so all but the speeds is the same however many there are.
+ *
+ * Requests of one run are not independent: a burst makes many of them late together. So beside
+ * Wilson's interval there is one that only takes runs as independent. With v of n requests violated
+ * in a run, the rate is R = sum v / sum n, a ratio of sums, and its error
+ *
+ *     sqrt(sum (v - R n)^2 / (runs (runs - 1))) / mean n        times Student's t
  *
  * Owns: its cells.    Threads: the caller's; starts processes.
  */
@@ -35,8 +41,8 @@ struct wg_serving_study_request {
     uint64_t first_seed;
     size_t seeds;
     size_t processes;
-    void (*started)(void *context, size_t runs);
-    void (*progress)(void *context);
+    void (*started)(void *context, size_t tasks); /* NULL: nobody listens */
+    void (*progress)(void *context);              /* after each of the tasks; NULL likewise */
     void *progress_context;
 };
 
@@ -47,18 +53,24 @@ struct wg_serving_cell {
     double p50_s, p95_s, p99_s; /* of what was served; NAN: nothing was */
     double violation_rate;      /* (late + dropped) / requests; NAN: no request */
     double wilson95[2];         /* takes requests as independent */
-    double seeds95[2];          /* of the mean over runs, by Student's t: knows of bursts */
+    double seeds95[2];          /* by how the runs differ: knows of bursts; NAN: a single run */
 };
 
 struct wg_serving_study {
     size_t cell_count;
     struct wg_serving_cell *cells; /* law by law, in it policy by policy */
-    double events_per_s;           /* of a process, over its own processor time */
+    double events_per_s;           /* a second of processor time */
     double requests_per_s;
 };
 
+/* WG_EINVAL: the request; else the codes of the arrivals, of wg__serving_run, and of workers. */
 enum wg_code wg__serving_study_run(const struct wg_serving_study_request *request,
                                    struct wg_serving_study **out, struct wg_error *err);
 void wg__serving_study_free(struct wg_serving_study *study);
+
+/* The run of one cell and seed again, with its timeline: what the study's has added up. */
+enum wg_code wg__serving_study_rerun(const struct wg_serving_study_request *request, size_t policy,
+                                     size_t law, uint64_t seed, const struct wg_timeline *timeline,
+                                     struct wg_serving_sum *sum_out, struct wg_error *err);
 
 #endif

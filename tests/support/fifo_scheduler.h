@@ -18,7 +18,7 @@
 #include "schedule/scheduler.h"
 
 enum fifo_fault { FIFO_GOOD, FIFO_LOSES, FIFO_SLEEPS, FIFO_NEVER_SLEEPS, FIFO_DOUBLES };
-enum { FIFO_CAPACITY = 1 << 16 };
+enum { FIFO_CAPACITY = 1 << 13 };
 
 static enum fifo_fault fifo_fault;
 
