@@ -63,9 +63,7 @@ void wg__serving_figures(const struct wg_serving_study_request *request,
         .finished_s = ratio(sum->finished_s, (double)sum->jobs_finished),
         .finished_share = has_job ? ratio((double)sum->jobs_finished, runs) : (double)NAN,
         .samples_per_s = has_job ? ratio(sum->finetune_rows, sum->finetune_time_s) : (double)NAN,
-        .gpu_share =
-            has_job ? ratio(sum->finetune_busy_s - sum->both_busy_s / 2, runs * base->duration_s)
-                    : (double)NAN,
+        .gpu_share = has_job ? ratio(sum->finetune_work_s, runs * base->duration_s) : (double)NAN,
         .energy_per_request_j =
             ratio(sum->inference_j + sum->idle_j, (double)(sum->requests - sum->dropped)),
         .batch_mean = batch_mean(sum),

@@ -40,7 +40,7 @@ struct wg_serving_figures {
     double finished_s;           /* mean over the runs that finished */
     double finished_share;       /* of the runs */
     double samples_per_s;        /* while there was a job */
-    double gpu_share;            /* of the duration; half of the time beside a batch */
+    double gpu_share;            /* its work's time alone, of the duration */
     double energy_per_request_j; /* inference and idle, a served request */
     double batch_mean;
     struct wg_serving_room room;

@@ -88,6 +88,7 @@ static struct wg_serving_cell make_cell(size_t policy)
                 .finished_s = 60,
                 .finetune_rows = 1800,
                 .finetune_busy_s = 40,
+                .finetune_work_s = 30,
                 .both_busy_s = 20,
                 .inference_busy_s = 70,
                 .time_s = 121,
