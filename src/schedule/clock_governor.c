@@ -15,6 +15,7 @@
  */
 #include "schedule/clock_governor.h"
 
+#include <limits.h>
 #include <math.h>
 
 #define HOLD_S 2.0
@@ -27,10 +28,13 @@
 
 #define SAFETY_MIN  0.7
 #define SAFETY_MAX  4.0
-/* What a late request adds to the logarithm of the safety. */
+/* What a request beyond the forecast adds to the safety, relatively. */
 #define SAFETY_STEP 0.05
 /* Aims at fewer late ones than are allowed: steps are coarse, and the fastest rung has its own. */
 #define RESERVE     0.75
+
+/* Answers, in largest batches, until none comes from before a change. */
+#define CHANGE_MEMORY 4
 
 #define LATE_FORGETTING 1e-3
 
@@ -103,8 +107,7 @@ enum wg_code wg__clock_governor_init(struct wg_clock_governor *governor,
 {
     if (check_ladder(&setup->ladder, err) != WG_OK || check_setup(setup, err) != WG_OK)
         return WG_EINVAL;
-    *governor =
-        (struct wg_clock_governor){.setup = *setup, .safety = 1, .on_fastest = 4 * setup->max_rows};
+    *governor = (struct wg_clock_governor){.setup = *setup, .safety = 1};
     if (setup->hold_s == 0.0)
         governor->setup.hold_s = HOLD_S;
     if (setup->target == 0.0)
@@ -255,6 +258,10 @@ static bool is_slack_gone(const struct wg_clock_governor *governor,
 
 static size_t move(struct wg_clock_governor *governor, size_t rung, double now_s)
 {
+    if (rung != governor->rung) {
+        governor->before = governor->rung;
+        governor->since_change = 0;
+    }
     governor->rung = rung;
     governor->candidate = rung;
     governor->since_s = now_s;
@@ -276,6 +283,7 @@ size_t wg__clock_governor_ask(struct wg_clock_governor *governor, const struct w
     if (governor->setup.ladder.count == 1)
         return 0;
     evaluate(governor, view);
+    governor->slo_s = view->slo_s;
     if (governor->rung != 0 && is_slack_gone(governor, view))
         return move(governor, 0, now_s);
     if (governor->rung != 0 && !holds(governor, governor->rung, view->slo_s, 1))
@@ -299,21 +307,29 @@ size_t wg__clock_governor_ask(struct wg_clock_governor *governor, const struct w
     return move(governor, governor->candidate, now_s);
 }
 
+/* What the forecast, as it is believed, says of the promised share: its latency over the SLO. Just
+ * after a change the requests of the rung before are answered, too. */
+static double believed_share(const struct wg_clock_governor *governor)
+{
+    double latency_s = governor->outlook[governor->rung].latency_s;
+    if (governor->since_change < CHANGE_MEMORY * governor->setup.max_rows)
+        latency_s = fmax(latency_s, governor->outlook[governor->before].latency_s);
+    return governor->safety * latency_s / governor->slo_s;
+}
+
 void wg__clock_governor_tell(struct wg_clock_governor *governor, double latency_share)
 {
     const double late = latency_share > 1.0 ? 1.0 : 0.0;
-    const double allowed = RESERVE * (1 - governor->setup.target);
     governor->late_average += LATE_FORGETTING * (late - governor->late_average);
-    /* What is late at rung 0 is nobody's fault, once those that waited at a slower one are gone;
-     * and what is in time there says nothing good of others. */
-    const unsigned gone = 4 * governor->setup.max_rows;
-    if (governor->rung != 0)
-        governor->on_fastest = 0;
-    else if (governor->on_fastest < gone)
-        governor->on_fastest++;
-    const bool is_fastest = governor->on_fastest == gone;
-    if (is_fastest && (late > 0 || governor->safety <= 1))
+    if (governor->since_change < UINT_MAX)
+        governor->since_change++;
+    if (!governor->is_evaluated)
         return;
-    governor->safety *= 1 + SAFETY_STEP * (late - allowed);
+    /* Beside fine-tuning requests wait on purpose, as long as they may. */
+    const double limit = governor->load.step_s > 0 ? 1 : believed_share(governor);
+    if (!(limit < HUGE_VAL))
+        return;
+    const double allowed = RESERVE * (1 - governor->setup.target);
+    governor->safety *= 1 + SAFETY_STEP * ((latency_share > limit ? 1 : 0) - allowed);
     governor->safety = fmin(fmax(governor->safety, SAFETY_MIN), SAFETY_MAX);
 }

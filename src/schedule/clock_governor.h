@@ -22,8 +22,10 @@
  * change.
  *
  * The safety factor follows the outcomes as adaptive conformal inference does (Gibbs and Candes,
- * NeurIPS 2021): up by a step at each late request, down by (1 - target) of a step at each good
- * one, so that in the long run no more than 1 - target are late whatever the prediction's error.
+ * NeurIPS 2021): up by a step at each request that takes longer than forecast, down by (1 - target)
+ * of a step at each other, so that in the long run no more than 1 - target do, whatever the
+ * forecast's error; it learns at every rung, before anything is late. Beside exclusive fine-tuning
+ * requests wait on purpose; then only what is late counts.
  *
  * Pure.    Owns: its state, in the caller's memory.    Threads: one at a time.
  */
@@ -88,9 +90,11 @@ struct wg_clock_governor {
     size_t rung;      /* the one asked for last */
     size_t candidate; /* that would be cheaper, and since when */
     double since_s;
-    double safety;       /* factor on the predicted latency */
-    unsigned on_fastest; /* requests that were told since rung 0 acts, up to a bound */
-    double late_average; /* of requests, forgotten over about a thousand */
+    double safety;         /* factor on the predicted latency */
+    size_t before;         /* the rung before the last change */
+    unsigned since_change; /* requests that were told since */
+    double slo_s;          /* when it was asked last */
+    double late_average;   /* of requests, forgotten over about a thousand */
     /* The last evaluation: of which view, and what came out. */
     struct wg_clock_load load;
     double finetune_share;
