@@ -6,7 +6,6 @@
  */
 #include "schedule/batch_effects.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -51,7 +50,7 @@ void wg__batch_effects_scale(struct wg_batch_effects *effects, double factor)
     const double nothing = 1e-100; /* before numbers become too small to be fast */
     for (size_t i = 0; i < effects->count; i++) {
         struct wg_effect *size = &effects->sizes[i];
-        const double by = size->weight > nothing ? factor : 0.0;
+        const double by = size->weight * factor > nothing ? factor : 0.0;
         size->weight *= by;
         size->target_sum *= by;
         for (size_t k = 0; k < WG_NNLS_MAX; k++)
@@ -59,35 +58,50 @@ void wg__batch_effects_scale(struct wg_batch_effects *effects, double factor)
     }
 }
 
+/* sums -= v v' / (w + k) of one size, two rows at a time and no further than the diagonal. Rows end
+ * with zeros, so lengths are fixed and the compiler can use vectors. */
+static inline void take_out(double sums[][WG_NNLS_MAX], const double *row, double share)
+{
+    for (size_t r = 0; r < WG_NNLS_MAX; r += 2) {
+        const double upper = row[r] * share;
+        const double lower = row[r + 1] * share;
+        for (size_t c = 0; c < r + 2; c++) {
+            sums[r][c] -= upper * row[c];
+            sums[r + 1][c] -= lower * row[c];
+        }
+    }
+}
+
 void wg__batch_effects_reduce(const struct wg_batch_effects *effects, double shrink,
                               struct wg_nnls *equations)
 {
+    const double nothing = 1e-9;
     for (size_t i = 0; i < effects->count; i++) {
         const struct wg_effect *size = &effects->sizes[i];
+        if (!(size->weight > nothing * shrink))
+            continue;
         const double share = 1.0 / (size->weight + shrink);
         const double effect = (size->target_sum + shrink * size->first) * share;
-        for (size_t r = 0; r < equations->count; r++) {
-            const double scaled = size->row_sum[r] * share;
+        take_out(equations->gram, size->row_sum, share);
+        for (size_t r = 0; r < WG_NNLS_MAX; r++)
             equations->moment[r] -= size->row_sum[r] * effect;
-            for (size_t c = 0; c <= r; c++)
-                equations->gram[r][c] -= scaled * size->row_sum[c];
-        }
     }
-    for (size_t r = 0; r < equations->count; r++) {
+    for (size_t r = 0; r < WG_NNLS_MAX; r++) {
         for (size_t c = 0; c < r; c++)
             equations->gram[c][r] = equations->gram[r][c];
     }
 }
 
-void wg__batch_effects_solve(struct wg_batch_effects *effects, double shrink, const double *x,
-                             size_t count)
+void wg__batch_effects_solve(struct wg_batch_effects *effects, double shrink, const double *x)
 {
     for (size_t i = 0; i < effects->count; i++) {
         struct wg_effect *size = &effects->sizes[i];
-        double rest = size->target_sum + shrink * size->first;
-        for (size_t k = 0; k < count; k++)
-            rest -= size->row_sum[k] * x[k];
-        size->effect = fmax(rest / (size->weight + shrink), -1.0);
+        double explained = 0.0;
+        for (size_t k = 0; k < WG_NNLS_MAX; k++)
+            explained += size->row_sum[k] * x[k];
+        const double rest = size->target_sum + shrink * size->first - explained;
+        const double effect = rest / (size->weight + shrink);
+        size->effect = effect > -1.0 ? effect : -1.0;
     }
 }
 
@@ -132,12 +146,13 @@ void wg__batch_effects_shape(struct wg_batch_effects *effects, double shrink, do
     }
     pool(times, weights, effects->count);
     const bool by_rows = per_row * most > fixed;
+    const double rows_a_second = by_rows ? 1.0 / per_row : 0.0;
     for (size_t i = 0; i < effects->count; i++) {
         effects->alpha[i] = 1.0;
         effects->rows[i] = effects->sizes[i].rows;
         if (by_rows) {
             effects->alpha[i] = times[i] < fixed ? times[i] / fixed : 1.0;
-            effects->rows[i] = fmax(times[i] - fixed, 0.0) / per_row;
+            effects->rows[i] = times[i] > fixed ? (times[i] - fixed) * rows_a_second : 0.0;
         } else if (fixed > 0.0) {
             effects->alpha[i] = times[i] / fixed;
         }
@@ -157,7 +172,8 @@ void wg__batch_effects_at(const struct wg_batch_effects *effects, double rows, d
     if (above == 0 || above == count) { /* off by as much as the size at that end */
         const size_t end = above == 0 ? 0 : count - 1;
         *alpha_out = effects->alpha[end];
-        *rows_out = fmax(effects->rows[end] + (rows - effects->sizes[end].rows), 0.0);
+        const double shifted = effects->rows[end] + (rows - effects->sizes[end].rows);
+        *rows_out = shifted > 0.0 ? shifted : 0.0;
         return;
     }
     const size_t below = above - 1;

@@ -54,16 +54,16 @@ void wg__batch_effects_init(struct wg_batch_effects *effects);
 /* The size that `rows` belong to, made if there is none; NULL: it can't have one. */
 struct wg_effect *wg__batch_effects_find(struct wg_batch_effects *effects, double rows);
 
-/* Forgets by a factor. */
+/* Multiplies all weights by a factor. */
 void wg__batch_effects_scale(struct wg_batch_effects *effects, double factor);
 
-/* Takes the effects out of the line's normal equations; `shrink` is k. */
+/* Takes the effects out of the line's normal equations (lower triangle; then it fills the upper
+ * one); `shrink` is k. What is beyond the equations' count is zero, here and in `row_sum`. */
 void wg__batch_effects_reduce(const struct wg_batch_effects *effects, double shrink,
                               struct wg_nnls *equations);
 
 /* The effects that go with the line's solution `x`. */
-void wg__batch_effects_solve(struct wg_batch_effects *effects, double shrink, const double *x,
-                             size_t count);
+void wg__batch_effects_solve(struct wg_batch_effects *effects, double shrink, const double *x);
 
 /* What they make of a line of `fixed` + `per_row` b seconds, for wg__batch_effects_at. */
 void wg__batch_effects_shape(struct wg_batch_effects *effects, double shrink, double fixed,

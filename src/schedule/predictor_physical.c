@@ -151,10 +151,11 @@ static void add_effect(struct wg_physical *physical, double rows, double part, d
     struct wg_effect *size = wg__batch_effects_find(&physical->effects, rows);
     if (size == NULL)
         return;
-    size->weight += part * part;
-    size->target_sum += part * target;
+    const double weight = part * physical->unit;
+    size->weight += weight * part;
+    size->target_sum += weight * target;
     for (size_t i = 0; i < physical->count; i++)
-        size->row_sum[i] += part * row[i];
+        size->row_sum[i] += weight * row[i];
 }
 
 /* Weighs by what the line says. A time far beyond that (the machine stood still) is weighed by half
@@ -170,7 +171,8 @@ static void add_sample(struct wg_physical *physical, const struct wg_predictor_s
         else
             alone_s += row[i] * physical->fit.x[i];
     }
-    const double scale = 1.0 / fmax(alone_s + beside_s, 0.5 * sample->time_s);
+    const double line_s = alone_s + beside_s;
+    const double scale = 1.0 / (line_s > 0.5 * sample->time_s ? line_s : 0.5 * sample->time_s);
     const double target = sample->time_s * scale;
     for (size_t i = 0; i < physical->count; i++) {
         row[i] *= scale;
@@ -178,9 +180,10 @@ static void add_sample(struct wg_physical *physical, const struct wg_predictor_s
             begin_feature(physical, i, row[i]);
     }
     for (size_t i = 0; i < physical->count; i++) {
-        physical->moment[i] += row[i] * target;
+        const double weighted = row[i] * physical->unit;
+        physical->moment[i] += weighted * target;
         for (size_t k = 0; k <= i; k++)
-            physical->gram[i][k] += row[i] * row[k];
+            physical->gram[i][k] += weighted * row[k];
     }
     add_effect(physical, sample->point.rows, alone_s > 0.0 ? alone_s * scale : 1.0, target, row);
 }
@@ -189,22 +192,23 @@ static void add_sample(struct wg_physical *physical, const struct wg_predictor_s
 static void solve(struct wg_physical *physical)
 {
     struct wg_nnls *fit = &physical->fit;
-    const double shrink = physical->noise / (effect_spread * effect_spread);
-    const double noise = fmin(physical->noise, prior_noise);
+    const double noise = physical->noise < prior_noise ? physical->noise : prior_noise;
+    const double pull = noise * physical->unit;
+    const double shrink = physical->noise * physical->unit / (effect_spread * effect_spread);
     fit->count = physical->count;
+    for (size_t i = 0; i < WG_NNLS_MAX; i++) {
+        fit->moment[i] = physical->moment[i] + pull * physical->prior_moment[i];
+        for (size_t k = 0; k < WG_NNLS_MAX; k++)
+            fit->gram[i][k] = physical->gram[i][k] + pull * physical->prior[i][k];
+    }
+    wg__batch_effects_reduce(&physical->effects, shrink, fit);
     for (size_t i = 0; i < physical->count; i++) {
-        fit->moment[i] = physical->moment[i];
-        for (size_t k = 0; k < physical->count; k++)
-            fit->moment[i] += noise * physical->prior[i][k] * physical->first[k];
-        for (size_t k = 0; k <= i; k++)
-            fit->gram[i][k] = physical->gram[i][k] + noise * physical->prior[i][k];
         if (!physical->is_seen[i])
             fit->gram[i][i] = 1.0; /* nothing pulls it away from 0 */
     }
-    wg__batch_effects_reduce(&physical->effects, shrink, fit);
     if (!wg__nnls_solve(fit))
         return; /* it stays as it was */
-    wg__batch_effects_solve(&physical->effects, shrink, fit->x, physical->count);
+    wg__batch_effects_solve(&physical->effects, shrink, fit->x);
     set_line(physical, shrink);
 }
 
@@ -216,17 +220,17 @@ static void set_prior(struct wg_physical *physical, const double *most)
     double common = 1.0;
     for (size_t i = 0; i < physical->count; i++) {
         const bool is_seen = physical->is_seen[i];
-        physical->first[i] = physical->fit.x[i];
         const double spread =
-            prior_spread * (is_seen ? fmax(physical->first[i], unused_share / most[i]) : 1.0);
+            prior_spread * (is_seen ? fmax(physical->fit.x[i], unused_share / most[i]) : 1.0);
         own[i] = is_seen ? 1.0 / (spread * spread) : 0.0;
-        pull[i] = own[i] * physical->first[i];
-        common += prior_spread * prior_spread * pull[i] * physical->first[i];
+        pull[i] = own[i] * physical->fit.x[i];
+        common += prior_spread * prior_spread * pull[i] * physical->fit.x[i];
     }
     for (size_t i = 0; i < physical->count; i++) {
         for (size_t k = 0; k < physical->count; k++) {
             const double shared = prior_spread * prior_spread * pull[i] * pull[k] / common;
             physical->prior[i][k] = (i == k ? own[i] : 0.0) - shared;
+            physical->prior_moment[i] += physical->prior[i][k] * physical->fit.x[k];
         }
     }
 }
@@ -248,15 +252,26 @@ static void survey(struct wg_physical *physical, const struct wg_predictor_sampl
 }
 
 /* What was added counts for `factor` of it from now on. */
-static void forget(struct wg_physical *physical, double factor)
+static void scale_sums(struct wg_physical *physical, double factor)
 {
-    const double tiny = 1e-200; /* keeps numbers from becoming too small to be fast */
-    for (size_t i = 0; i < WG_NNLS_MAX; i++) {
-        physical->moment[i] = physical->moment[i] * factor + tiny;
-        for (size_t k = 0; k < WG_NNLS_MAX; k++)
-            physical->gram[i][k] = physical->gram[i][k] * factor + tiny;
+    const double nothing = 1e-100; /* before numbers become too small to be fast */
+    for (size_t i = 0; i < physical->count; i++) {
+        physical->moment[i] *= physical->moment[i] * factor > nothing ? factor : 0.0;
+        for (size_t k = 0; k <= i; k++)
+            physical->gram[i][k] *= physical->gram[i][k] * factor > nothing ? factor : 0.0;
     }
     wg__batch_effects_scale(&physical->effects, factor);
+}
+
+/* Instead of making all that is known lighter, what comes is made heavier. */
+static void forget(struct wg_physical *physical)
+{
+    const double most = 1e60;
+    physical->unit /= physical->forgetting;
+    if (physical->unit < most)
+        return;
+    scale_sums(physical, 1.0 / physical->unit);
+    physical->unit = 1.0;
 }
 
 void wg__physical_init(struct wg_physical *physical, const struct wg_predictor_setup *setup,
@@ -264,8 +279,10 @@ void wg__physical_init(struct wg_physical *physical, const struct wg_predictor_s
 {
     enum { PASSES = 5 }; /* weights follow the fit */
     double most[WG_NNLS_MAX] = {0};
-    *physical = (struct wg_physical){
-        .forgetting = setup->forgetting, .noise = first_noise, .slowness = {1.0, 1.0, 1.0}};
+    *physical = (struct wg_physical){.forgetting = setup->forgetting,
+                                     .unit = 1.0,
+                                     .noise = first_noise,
+                                     .slowness = {1.0, 1.0, 1.0}};
     choose_features(physical, setup);
     survey(physical, samples, count, most);
     for (int pass = 0; pass < PASSES; pass++) {
@@ -280,18 +297,21 @@ void wg__physical_init(struct wg_physical *physical, const struct wg_predictor_s
     for (size_t i = 0; i < physical->effects.count; i++)
         physical->effects.sizes[i].first = physical->effects.sizes[i].effect;
     /* Together they weigh no more than all the batches that will be remembered. */
-    forget(physical, fmin(1.0, 1.0 / ((1.0 - physical->forgetting) * (double)count)));
+    scale_sums(physical, fmin(1.0, 1.0 / ((1.0 - physical->forgetting) * (double)count)));
 }
 
 void wg__physical_tell(struct wg_physical *physical, const struct wg_predictor_sample *sample,
                        double predicted_s)
 {
-    const double error_s = sample->time_s - predicted_s;
-    const double error = error_s / fmax(predicted_s, 0.5 * sample->time_s);
-    const double square = fmin(error * error, 9.0 * physical->noise); /* one alone says little */
-    forget(physical, physical->forgetting);
+    const double half_s = 0.5 * sample->time_s;
+    const double error =
+        (sample->time_s - predicted_s) / (predicted_s > half_s ? predicted_s : half_s);
+    const double most = 9.0 * physical->noise; /* one alone says little */
+    const double square = error * error < most ? error * error : most;
+    const double noise = physical->noise + noise_gain * (square - physical->noise);
+    physical->noise = noise > least_noise ? noise : least_noise;
+    forget(physical);
     add_sample(physical, sample);
-    physical->noise = fmax(physical->noise + noise_gain * (square - physical->noise), least_noise);
     invert_clocks(&sample->point, physical->slowness);
     solve(physical);
 }

@@ -48,10 +48,11 @@ struct wg_physical {
     size_t count; /* of features */
     struct wg_feature features[WG_NNLS_MAX];
     double forgetting;
-    double first[WG_NNLS_MAX];              /* theta of the first fit */
     double prior[WG_NNLS_MAX][WG_NNLS_MAX]; /* to be multiplied by the noise */
-    bool is_seen[WG_NNLS_MAX];              /* the feature was not 0 somewhere */
-    double gram[WG_NNLS_MAX][WG_NNLS_MAX];  /* lower triangle */
+    double prior_moment[WG_NNLS_MAX];
+    bool is_seen[WG_NNLS_MAX];             /* the feature was not 0 somewhere */
+    double unit;                           /* weight of the next batch; grows */
+    double gram[WG_NNLS_MAX][WG_NNLS_MAX]; /* lower triangle */
     double moment[WG_NNLS_MAX];
     double noise;       /* variance of a time as a share of its prediction */
     struct wg_nnls fit; /* theta, and the warm start */
