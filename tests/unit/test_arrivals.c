@@ -280,8 +280,10 @@ static void by_count_each_second_keeps_its_share(void **state)
         double next_s = wg__arrivals_next(arrivals);
         for (unsigned second = 0; second < PASSES * SECONDS; second++) {
             unsigned count = 0;
-            for (; next_s < second + 1.0; next_s = wg__arrivals_next(arrivals))
+            while (next_s < second + 1.0) {
+                next_s = wg__arrivals_next(arrivals);
                 count++;
+            }
             sums[second % SECONDS] += count;
             squares[second % SECONDS] += (double)count * count;
         }

@@ -140,7 +140,7 @@ static void runs_of_a_bursty_trace_differ_more_than_wilson_knows(void **state)
     struct fixture fixture;
     open_fixture(&fixture);
     struct wg_serving_study *study = run_study(&fixture.request);
-    const struct wg_serving_cell *bursty = &study->cells[2 * POLICIES];
+    const struct wg_serving_cell *bursty = &study->cells[study->cell_count - POLICIES];
     const double wilson = bursty->wilson95[1] - bursty->wilson95[0];
     assert_true(bursty->seeds95[1] - bursty->seeds95[0] > 1.5 * wilson);
     wg__serving_study_free(study);
