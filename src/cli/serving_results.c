@@ -76,6 +76,11 @@ void wg__serving_figures(const struct wg_serving_study_request *request,
     }
 }
 
+const double *wg__serving_interval(const struct wg_serving_cell *cell)
+{
+    return cell->seeds95[0] < cell->seeds95[1] ? cell->seeds95 : cell->wilson95;
+}
+
 const char *wg__serving_answer_word(enum wg_answer answer)
 {
     static const char *const words[WG_ANSWER_COUNT] = {

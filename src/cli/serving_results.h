@@ -49,6 +49,10 @@ struct wg_serving_figures {
 void wg__serving_figures(const struct wg_serving_study_request *request,
                          const struct wg_serving_cell *cell, struct wg_serving_figures *out);
 
+/* The interval of 95 % of the rate of violations that is shown: by how the runs differ, because
+ * they know of bursts; where these do not differ (one run, no violation), Wilson's. Two numbers. */
+const double *wg__serving_interval(const struct wg_serving_cell *cell);
+
 /* The word of an answer that is no service: "hopeless". */
 const char *wg__serving_answer_word(enum wg_answer answer);
 

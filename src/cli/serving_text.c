@@ -42,8 +42,7 @@ static void add_row(struct wg_table *table, const struct wg_serving_study_reques
     struct wg_serving_figures figures;
     wg__serving_figures(request, cell, &figures);
     const double requests = (double)cell->sum.requests;
-    /* That of the runs' means knows of bursts; one run has none. */
-    const double *interval = isfinite(cell->seeds95[0]) ? cell->seeds95 : cell->wilson95;
+    const double *interval = wg__serving_interval(cell);
     wg__table_cell(table, "%s", request->policies[cell->policy].name);
     add_number(table, 100 * cell->violation_rate, " %", 2);
     if (isfinite(interval[0]))
@@ -196,8 +195,9 @@ void wg__serving_text(const struct wg_serving_study *study,
         wg__buffer_puts(out, "\n");
         wg__serving_room_text(study, request, law, out);
     }
-    wg__buffer_puts(out, "violations: late and dropped requests of all; 95 %: of the mean over "
-                         "runs (of one run: as if requests\nwere independent). finished, "
-                         "samples/s, GPU share: of fine-tuning; time beside a batch counts half.\n"
-                         "J/request: inference and idle, a served request.\n");
+    wg__buffer_puts(out,
+                    "violations: late and dropped requests of all; 95 %: of the mean over runs "
+                    "(where runs\ndo not differ: as if requests were independent). finished, "
+                    "samples/s, GPU share: of\nfine-tuning; the share is its work alone, of the "
+                    "duration. J/request: inference and idle, a\nserved request.\n");
 }

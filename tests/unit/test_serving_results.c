@@ -132,6 +132,17 @@ static void figures_follow_from_the_sums(void **state)
     assert_true(isnan(of.earliest_s));
 }
 
+static void the_interval_is_that_of_runs_if_they_differ(void **state)
+{
+    (void)state;
+    struct wg_serving_cell cell = make_cell(0);
+    assert_ptr_equal(wg__serving_interval(&cell), cell.seeds95);
+    cell.seeds95[0] = cell.seeds95[1];
+    assert_ptr_equal(wg__serving_interval(&cell), cell.wilson95);
+    cell.seeds95[0] = cell.seeds95[1] = (double)NAN;
+    assert_ptr_equal(wg__serving_interval(&cell), cell.wilson95);
+}
+
 static double number_of(const json_t *object, const char *path)
 {
     char key[64];
@@ -290,6 +301,7 @@ int main(void)
         cmocka_unit_test(room_is_the_least_share_of_the_batches_that_keep_the_slo),
         cmocka_unit_test(work_is_that_of_whole_iterations),
         cmocka_unit_test(figures_follow_from_the_sums),
+        cmocka_unit_test(the_interval_is_that_of_runs_if_they_differ),
         cmocka_unit_test(json_has_the_keys_that_were_promised),
         cmocka_unit_test(csv_has_a_row_per_cell_and_blanks_for_what_is_absent),
         cmocka_unit_test(text_says_what_the_load_leaves),
