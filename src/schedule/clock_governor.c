@@ -2,11 +2,10 @@
  *
  * The choice among the rungs.
  *
- * The governor is asked at every event, far more often than what it knows changes. So a view is
- * rounded (rate to 2 %, dispersion to 10 %) and the rungs are weighed anew only when the rounded
- * one differs; between, an ask is a few comparisons. The laws t(b) come from a predictor that
- * changes with every batch, but slowly: two rungs' are read anew at each change, the present one's
- * always.
+ * The governor is asked at every event, far more often than what it knows changes. So the rungs are
+ * weighed anew only when the rate has moved by 2 %, the dispersion by 10 % or a law t(b) by 1 %,
+ * and then one an ask besides the present one, until a choice depends on all: an ask costs two
+ * forecasts at most but for the rare ones that change the rung.
  *
  * Fine-tuning counts as work that is to be done, not as a share of time: at slower clocks its steps
  * take longer.
@@ -168,58 +167,86 @@ double wg__clock_predict_p99(const struct wg_clock_governor *governor,
     return latency_s;
 }
 
-/* -- Evaluating, only when something has changed -------------------------------------------- */
+/* -- Weighing no more than has changed ------------------------------------------------------- */
 
-/* Whether `now` lies outside the grid cell around `then`; cells are `step` wide, relatively. */
+/* `floor`: below it nothing is told apart. */
 static bool has_moved(double then, double now, double step, double floor)
 {
     return fabs(now - then) > step * fmax(then, floor);
 }
 
-static bool refresh_law(struct wg_clock_governor *governor, const struct wg_predictor *predictor,
+static void refresh_law(struct wg_clock_governor *governor, const struct wg_predictor *predictor,
                         size_t rung)
 {
     struct wg_rung_outlook *outlook = &governor->outlook[rung];
+    struct wg_batch_law law = outlook->law;
     const size_t version = wg__predictor_version(predictor);
+    const size_t last = law.count - 1;
     if (outlook->has_law && outlook->law_version == version)
-        return false;
-    read_law(governor, predictor, rung, &outlook->law);
+        return;
+    read_law(governor, predictor, rung, &law);
     outlook->law_version = version;
+    if (outlook->has_law && !has_moved(outlook->law.time_s[0], law.time_s[0], 0.01, 0) &&
+        !has_moved(outlook->law.time_s[last], law.time_s[last], 0.01, 0))
+        return;
+    outlook->law = law;
     outlook->has_law = true;
-    return true;
+    outlook->is_stale = true;
 }
 
-static void evaluate(struct wg_clock_governor *governor, const struct wg_clock_view *view)
+static void weigh_anew(struct wg_clock_governor *governor, size_t rung)
 {
-    const size_t count = governor->setup.ladder.count;
-    const size_t next = (governor->refreshed + 1) % count;
-    bool is_new = !governor->is_evaluated;
-    if (is_new) {
-        for (size_t i = 0; i < count; i++)
-            (void)refresh_law(governor, view->predictor, i);
-    }
-    if (refresh_law(governor, view->predictor, governor->rung))
-        is_new = true;
-    if (refresh_law(governor, view->predictor, next))
-        governor->refreshed = next;
+    struct wg_rung_outlook *outlook = &governor->outlook[rung];
+    if (!outlook->is_stale)
+        return;
+    weigh(&governor->setup.ladder.rungs[rung], &outlook->law,
+          &governor->outlook[governor->rung].law, &governor->load, governor->finetune_share,
+          &outlook->latency_s, &outlook->power_w);
+    outlook->is_stale = false;
+}
+
+static void weigh_all(struct wg_clock_governor *governor)
+{
+    for (size_t i = 0; i < governor->setup.ladder.count; i++)
+        weigh_anew(governor, i);
+}
+
+/* Looks at the view; what has changed makes outlooks stale. */
+static void look(struct wg_clock_governor *governor, const struct wg_clock_view *view)
+{
+    struct wg_clock_load *load = &governor->load;
     const double step_s = view->finetune_share > 0.01 ? view->step_s : 0;
     const double margin = wg__predictor_margin(view->predictor);
-    struct wg_clock_load *load = &governor->load;
-    if (!is_new && !has_moved(load->rate, view->rate, 0.02, 1e-6) &&
+    if (governor->is_evaluated && !has_moved(load->rate, view->rate, 0.02, 1e-6) &&
         !has_moved(load->dispersion, view->dispersion, 0.1, 0.1) &&
+        !has_moved(load->margin, margin, 0.1, 0.05) &&
         !has_moved(load->step_s, step_s, 0.1, 1e-6) &&
         !has_moved(governor->finetune_share, view->finetune_share, 0.1, 0.05))
         return;
     *load = (struct wg_clock_load){view->rate, view->dispersion, margin, step_s,
                                    governor->setup.target};
     governor->finetune_share = view->finetune_share;
-    governor->is_evaluated = true;
-    for (size_t i = 0; i < count; i++) {
-        struct wg_rung_outlook *outlook = &governor->outlook[i];
-        weigh(&governor->setup.ladder.rungs[i], &outlook->law,
-              &governor->outlook[governor->rung].law, load, view->finetune_share,
-              &outlook->latency_s, &outlook->power_w);
+    for (size_t i = 0; i < governor->setup.ladder.count; i++)
+        governor->outlook[i].is_stale = true;
+}
+
+/* The present rung is always up to date; of the others one is looked at each time. */
+static void evaluate(struct wg_clock_governor *governor, const struct wg_clock_view *view)
+{
+    const size_t count = governor->setup.ladder.count;
+    if (!governor->is_evaluated) {
+        for (size_t i = 0; i < count; i++)
+            refresh_law(governor, view->predictor, i);
     }
+    look(governor, view);
+    refresh_law(governor, view->predictor, governor->rung);
+    weigh_anew(governor, governor->rung);
+    governor->refreshed = (governor->refreshed + 1) % count;
+    refresh_law(governor, view->predictor, governor->refreshed);
+    weigh_anew(governor, governor->refreshed);
+    if (!governor->is_evaluated)
+        weigh_all(governor);
+    governor->is_evaluated = true;
 }
 
 /* -- Choosing ------------------------------------------------------------------------------ */
@@ -286,8 +313,10 @@ size_t wg__clock_governor_ask(struct wg_clock_governor *governor, const struct w
     governor->slo_s = view->slo_s;
     if (governor->rung != 0 && is_slack_gone(governor, view))
         return move(governor, 0, now_s);
-    if (governor->rung != 0 && !holds(governor, governor->rung, view->slo_s, 1))
+    if (governor->rung != 0 && !holds(governor, governor->rung, view->slo_s, 1)) {
+        weigh_all(governor);
         return move(governor, find_cheapest(governor, view->slo_s, 1), now_s);
+    }
     const size_t best = find_cheapest(governor, view->slo_s, SPARE);
     if (best == governor->rung || !holds(governor, best, view->slo_s, SPARE) ||
         !pays(governor, best))
@@ -303,6 +332,9 @@ size_t wg__clock_governor_ask(struct wg_clock_governor *governor, const struct w
         governor->candidate = best;
     }
     if (now_s - governor->since_s < governor->setup.hold_s)
+        return governor->rung;
+    weigh_anew(governor, governor->candidate);
+    if (!holds(governor, governor->candidate, view->slo_s, SPARE))
         return governor->rung;
     return move(governor, governor->candidate, now_s);
 }

@@ -81,6 +81,7 @@ struct wg_rung_outlook {
     struct wg_batch_law law;
     size_t law_version;
     bool has_law;
+    bool is_stale;    /* the figures below are of an older law or view */
     double latency_s; /* of the promised share, before the safety factor */
     double power_w;
 };
@@ -95,10 +96,10 @@ struct wg_clock_governor {
     unsigned since_change; /* requests that were told since */
     double slo_s;          /* when it was asked last */
     double late_average;   /* of requests, forgotten over about a thousand */
-    /* The last evaluation: of which view, and what came out. */
+    /* What was seen, and what comes of it. */
     struct wg_clock_load load;
     double finetune_share;
-    size_t refreshed; /* the rung whose law was looked at last */
+    size_t refreshed; /* the rung that was looked at last, besides the present one */
     bool is_evaluated;
     struct wg_rung_outlook outlook[WG_RUNGS_MAX];
 };
