@@ -21,6 +21,10 @@ static const double unused_share = 0.3;
  * that fit: for the prior, noise is no more than this. */
 static const double prior_noise = 0.03 * 0.03;
 
+/* Together the samples weigh at most this share of all the batches that will be remembered: the
+ * prior knows what they said, and where they were wrong they shouldn't stand in the way. */
+static const double samples_share = 0.1;
+
 static const double first_noise = 0.03 * 0.03;
 static const double least_noise = 0.003 * 0.003;
 static const double noise_gain = 0.02;
@@ -162,7 +166,7 @@ static void add_effect(struct wg_physical *physical, double rows, double part, d
  * of itself, so it pulls no more than any other. */
 static void add_sample(struct wg_physical *physical, const struct wg_predictor_sample *sample)
 {
-    double row[WG_NNLS_MAX];
+    double row[WG_NNLS_MAX] = {0};
     double alone_s = 0.0, beside_s = 0.0;
     features_of(physical, &sample->point, row);
     for (size_t i = 0; i < physical->count; i++) {
@@ -296,8 +300,8 @@ void wg__physical_init(struct wg_physical *physical, const struct wg_predictor_s
     set_prior(physical, most);
     for (size_t i = 0; i < physical->effects.count; i++)
         physical->effects.sizes[i].first = physical->effects.sizes[i].effect;
-    /* Together they weigh no more than all the batches that will be remembered. */
-    scale_sums(physical, fmin(1.0, 1.0 / ((1.0 - physical->forgetting) * (double)count)));
+    const double remembered = 1.0 / (1.0 - physical->forgetting);
+    scale_sums(physical, fmin(1.0, samples_share * remembered / (double)count));
 }
 
 void wg__physical_tell(struct wg_physical *physical, const struct wg_predictor_sample *sample,

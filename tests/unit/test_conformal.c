@@ -102,7 +102,8 @@ static void it_is_exceeded_as_often_as_it_says(void **state)
             misses++;
         wg__conformal_fini(&conformal);
     }
-    check_close_abs((double)misses / RUNS, 0.05, 0.0, 4.0 * sqrt(0.05 * 0.95 / RUNS));
+    check_close_abs((double)misses / (double)RUNS, 0.05, 0.0,
+                    4.0 * sqrt(0.05 * 0.95 / (double)RUNS));
 }
 
 static void reports_when_memory_has_run_out(void **state)

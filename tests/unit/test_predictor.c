@@ -12,6 +12,13 @@
 #include "support/check.h"
 #include "support/predictor_stage.h"
 
+/* The sanitizers make everything a dozen times slower. What is forgotten is gone after 40,000. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { BATCHES = 100000 };
+#else
+enum { BATCHES = 1000000 };
+#endif
+
 static const struct wg_predictor_setup defaults = {0};
 static const struct wg_work_shape orin_work = {.operations_fixed = 61e9,
                                                .operations_per_row = 66e9,
@@ -58,21 +65,21 @@ static void a_staircase_is_kept_a_size_at_a_time(void **state)
 /* The samples come from `first`, the batches from `truth`; both with 3 % noise. */
 static void expect_mended(struct gpu first, struct gpu truth, const char *what)
 {
-    enum { SEEDS = 20, BATCHES = 200 };
+    const unsigned seeds = 20;
     first.noise = truth.noise = 0.03;
     double before = 0.0, square = 0.0, mean = 0.0;
-    for (unsigned seed = 0; seed < SEEDS; seed++) {
+    for (unsigned seed = 0; seed < seeds; seed++) {
         struct wg_rng rng;
         wg__rng_init(&rng, seed);
         struct wg_predictor *predictor = open_fitted(&first, &defaults, &rng);
         before = fmax(before, errors_of(predictor, &truth).largest);
-        tell_batches(predictor, &truth, BATCHES, &rng);
+        tell_batches(predictor, &truth, 200, &rng);
         const struct errors errors = errors_of(predictor, &truth);
         if (!(errors.square <= 0.045 && errors.largest <= 0.12))
             fail_msg("%s, seed %u: off by %g, at one point %g", what, seed, errors.square,
                      errors.largest);
-        square += errors.square * errors.square / SEEDS;
-        mean += errors.mean / SEEDS;
+        square += errors.square * errors.square / seeds;
+        mean += errors.mean / seeds;
         wg__predictor_close(predictor);
     }
     assert_true(before > 0.2);
@@ -106,7 +113,6 @@ static void a_wrong_first_fit_is_mended_within_200_batches(void **state)
 static void a_million_like_batches_do_not_wind_it_up(void **state)
 {
     (void)state;
-    enum { BATCHES = 300000 }; /* what is forgotten is gone after 40,000 */
     struct gpu gpu = orin, slower = orin;
     slower.scale = 1.2;
     gpu.noise = slower.noise = 0.03;
@@ -151,7 +157,6 @@ static void a_bad_field_of_the_setup_is_named(void **state)
     const double nan = (double)NAN;
 #define REFUSED(expected, ...)                                                                     \
     expect_refused(&(struct wg_predictor_setup){__VA_ARGS__}, &good, "predictor: " expected)
-    REFUSED("no kind 7", .kind = (enum wg_predictor_kind)7);
     REFUSED("forgetting is 1, expected 0.5 to less than 1", .forgetting = 1.0);
     REFUSED("forgetting is 0.4, expected 0.5 to less than 1", .forgetting = 0.4);
     REFUSED("forgetting is nan, expected 0.5 to less than 1", .forgetting = nan);
@@ -167,6 +172,10 @@ static void a_bad_field_of_the_setup_is_named(void **state)
     REFUSED("inference.bytes_fixed is 2e+30, expected 0 .. 1e30", .inference.bytes_fixed = 2e30);
     REFUSED("finetune.bytes_per_row is -2, expected 0 .. 1e30", .finetune.bytes_per_row = -2.0);
 #undef REFUSED
+    const unsigned unknown = 7;
+    struct wg_predictor_setup setup = {0};
+    memcpy(&setup.kind, &unknown, sizeof setup.kind);
+    expect_refused(&setup, &good, "predictor: no kind 7");
 }
 
 static void a_bad_field_of_a_sample_is_named(void **state)

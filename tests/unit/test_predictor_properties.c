@@ -13,7 +13,7 @@
 
 /* The sanitizers make everything a dozen times slower. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SETUPS = 6000, SEEDS = 800 };
+enum { SETUPS = 4000, SEEDS = 500 };
 #else
 enum { SETUPS = 100000, SEEDS = 4000 };
 #endif
@@ -40,8 +40,8 @@ static void the_bound_is_exceeded_as_often_as_it_says(void **state)
             exceeded += next.time_s > bound_s;
             wg__predictor_close(predictor);
         }
-        const double share = (double)exceeded / SEEDS;
-        const double error = sqrt(misses[m] * (1.0 - misses[m]) / SEEDS);
+        const double share = (double)exceeded / (double)SEEDS;
+        const double error = sqrt(misses[m] * (1.0 - misses[m]) / (double)SEEDS);
         /* At most what is promised, and no less than ceil makes of it: k / (n + 1), n >= 60. */
         if (!(share < misses[m] + 3.5 * error && share > misses[m] - 1.0 / 61.0 - 3.5 * error))
             fail_msg("exceeded by %g, promised %g", share, misses[m]);
@@ -190,16 +190,16 @@ static void whatever_is_asked_the_answer_is_a_time(void **state)
     static const double odd[] = {
         0.0, -1.0,   1e-300,           1e300, (double)NAN, (double)INFINITY, 1e-9,
         1.0, 1025.0, -(double)INFINITY};
-    enum { ODD = sizeof odd / sizeof *odd };
+    const size_t count = sizeof odd / sizeof *odd;
     struct wg_rng rng;
     wg__rng_init(&rng, 11);
     for (int kind = 0; kind < 2; kind++) {
         const struct wg_predictor_setup setup = {.kind = (enum wg_predictor_kind)kind};
         struct wg_predictor *predictor = open_fitted(&orin, &setup, &rng);
-        for (size_t i = 0; i < ODD * ODD * ODD * ODD; i++) {
-            const struct wg_predictor_sample sample = {{odd[i % ODD], odd[i / ODD % ODD],
-                                                        odd[i / ODD / ODD % ODD],
-                                                        odd[i / ODD / ODD / ODD]},
+        for (size_t i = 0; i < count * count * count * count; i++) {
+            const struct wg_predictor_sample sample = {{odd[i % count], odd[i / count % count],
+                                                        odd[i / count / count % count],
+                                                        odd[i / count / count / count]},
                                                        1.0};
             const double time_s = wg__predictor_time(predictor, &sample.point);
             assert_true(isfinite(time_s) && time_s >= 0.0);
