@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Micro-steps in the slack: fine-tuning that waits for nobody's deadline.
+ *
+ * A step runs alone, so nothing has to be known of how two kernels hinder each other: what a
+ * request loses is the rest of the step, and that is bounded by its length. A step of length tau
+ * may begin now if, for every model, what waits and what comes meanwhile still goes in time as one
+ * batch of b rows,
+ *
+ *     b = waiting + E[arrivals in tau] + z sigma          tau + t(b) <= oldest slack - (1 - eta)
+ * SLO
+ *
+ * and the echo does too: who comes while that batch runs must fit behind it,
+ *
+ *     t(b) + t(1 + E[arrivals in t(b)]) <= SLO
+ *
+ * t() is the predictor's bound, tau the step's prediction with its own margin. So requests wait a
+ * while although the GPU could take them, and go in larger batches, which cost less each:
+ * fine-tuning runs on what that saves.
+ *
+ * At a rate of which even the best batches within the SLO leave no time, no step would ever be
+ * right. That is judged from rate and bound, and said (NO_ROOM), instead of being tried.
+ *
+ * Source: the rule of slack is ours; the batch that the rate brings is the fixed point of bulk
+ * queues.
+ *
+ * Threads: one at a time.
+ */
+#include <math.h>
+
+#include "schedule/scheduler_parts.h"
+
+/* Normal quantile of the arrivals during a step: one in ten is worse. */
+#define ARRIVALS_Z 1.28
+
+/* Whoever comes while the next batch runs counts by the mean: the batch after it may be shrunk. */
+#define ECHO_Z 0.0
+
+/* Of the GPU: less than this counts as no room. */
+#define ROOM_MIN 0.02
+
+/* How old the judgement of room may be. */
+#define ROOM_KEEP_S 0.5
+
+static unsigned cap_rows(double rows, unsigned max_rows)
+{
+    return rows >= max_rows ? max_rows : (unsigned)fmax(1.0, ceil(rows - 1e-9));
+}
+
+/* The least share of the GPU that a model's requests take: in batches as large as its SLO lets them
+ * gather. 2: none is small enough. */
+static double least_share(struct wg_scheduler *scheduler, unsigned m)
+{
+    struct wg_scheduler_model *model = &scheduler->models[m];
+    const double rate = wg__rate_mean(&model->rate, scheduler->now_s);
+    if (!(rate > 0.0))
+        return 0.0;
+    const unsigned most = cap_rows(1.0 + rate * model->slo_s, model->max_rows);
+    const double *bound_s = wg__scheduler_bounds(scheduler, m, most, 0);
+    double least = 2.0;
+    for (unsigned rows = 1; rows <= most; rows++)
+        if ((rows - 1) / rate + bound_s[rows] <= model->slo_s)
+            least = fmin(least, rate * bound_s[rows] / rows);
+    return least;
+}
+
+static bool judge_room(struct wg_scheduler *scheduler)
+{
+    if (scheduler->now_s - scheduler->room_since_s < ROOM_KEEP_S)
+        return scheduler->has_room;
+    double taken = 0.0;
+    for (unsigned m = 0; m < scheduler->setup.model_count; m++)
+        taken += least_share(scheduler, m);
+    scheduler->has_room = taken <= 1.0 - ROOM_MIN;
+    scheduler->room_since_s = scheduler->now_s;
+    return scheduler->has_room;
+}
+
+/* Whether a batch of this model goes in time when it begins at begin_s. `waiting` rows, the oldest
+ * of which must be served by due_s; *end_s_out: when the batch ends. */
+static bool goes_in_time(struct wg_scheduler *scheduler, unsigned m, double waiting, double due_s,
+                         double begin_s, double *end_s_out)
+{
+    struct wg_scheduler_model *model = &scheduler->models[m];
+    const double now_s = scheduler->now_s;
+    const double rows = waiting + wg__rate_expect(&model->rate, now_s, begin_s - now_s, ARRIVALS_Z);
+    if (rows > model->max_rows)
+        return false;
+    const unsigned batch = cap_rows(rows, model->max_rows);
+    const double batch_s = wg__scheduler_bounds(scheduler, m, batch, 0)[batch];
+    if (begin_s + batch_s > due_s)
+        return false;
+    const unsigned echo =
+        cap_rows(1.0 + wg__rate_expect(&model->rate, now_s, batch_s, ECHO_Z), model->max_rows);
+    const double echo_s = wg__scheduler_bounds(scheduler, m, echo, 0)[echo];
+    *end_s_out = begin_s + batch_s;
+    return batch_s + echo_s <= model->slo_s;
+}
+
+/* Whether everybody's deadlines bear a step of step_s. */
+static bool bears(struct wg_scheduler *scheduler, double step_s)
+{
+    const double spare = 1.0 - scheduler->setup.deadline_share;
+    double begin_s = scheduler->now_s + step_s;
+    unsigned waits = 0; /* bit m: model m has a lane */
+    const size_t lanes = wg__queue_lane_count(scheduler->queue);
+    for (size_t i = 0; i < lanes; i++) {
+        const struct wg_lane *lane = wg__queue_lane(scheduler->queue, i);
+        const struct wg_request *first = wg__lane_first(scheduler->queue, lane);
+        const double due_s = first->deadline_s - spare * (first->deadline_s - first->arrived_s);
+        waits |= 1U << lane->model;
+        if (!goes_in_time(scheduler, lane->model, (double)lane->rows, due_s, begin_s, &begin_s))
+            return false;
+    }
+    for (unsigned m = 0; m < scheduler->setup.model_count; m++) {
+        const double due_s = scheduler->now_s + (1.0 - spare) * scheduler->models[m].slo_s;
+        double end_s = 0.0;
+        if ((waits >> m & 1) == 0 && !goes_in_time(scheduler, m, 0.0, due_s, begin_s, &end_s))
+            return false;
+    }
+    return true;
+}
+
+/* Rows of a step that lasts about `target_s`. */
+static unsigned rows_of(struct wg_scheduler *scheduler, double target_s)
+{
+    const unsigned left = wg__finetune_rows_left(scheduler);
+    const double one_s = wg__finetune_step_s(scheduler, 1);
+    if (left < 2 || !(one_s < target_s))
+        return 1;
+    /* Time is linear in rows, up to the update. */
+    const double two_s = wg__finetune_step_s(scheduler, 2);
+    const double row_s = left == 2 ? one_s : two_s - one_s;
+    const double rows = row_s > 0.0 ? 1.0 + (target_s - one_s) / row_s : (double)left;
+    return rows >= left ? left : (unsigned)rows;
+}
+
+static double tightest_slo_s(const struct wg_scheduler *scheduler)
+{
+    double slo_s = scheduler->models[0].slo_s;
+    for (size_t m = 1; m < scheduler->setup.model_count; m++)
+        slo_s = fmin(slo_s, scheduler->models[m].slo_s);
+    return slo_s;
+}
+
+unsigned wg__finetune_wattgov(struct wg_scheduler *scheduler)
+{
+    wg__finetune_count_time(scheduler);
+    if (!judge_room(scheduler))
+        return 0;
+    const double margin = 1.0 + wg__predictor_margin(scheduler->step_predictor);
+    const unsigned usual =
+        rows_of(scheduler, scheduler->setup.step_share * tightest_slo_s(scheduler));
+    for (unsigned rows = usual;; rows /= 2) {
+        const double step_s = margin * wg__finetune_step_s(scheduler, rows);
+        if (bears(scheduler, step_s))
+            return rows;
+        /* Owed by the minimum share: where it harms least, that is when nobody waits, or, when that
+         * never comes, at the next turn. */
+        const bool is_least = rows <= 1 || rows <= usual / 2;
+        if (is_least && scheduler->credit_s > step_s &&
+            (wg__queue_count(scheduler->queue) == 0 || scheduler->credit_s > 4.0 * step_s))
+            return rows;
+        if (is_least)
+            return 0;
+    }
+}
