@@ -12,7 +12,9 @@
  *
  * k grows only until all are settled, so a queue without trouble costs O(n c), and one with trouble
  * O(missed x met x c). Exact for one server and a queue in the order of deadlines; checked against
- * trying everything on small cases.
+ * trying everything on small cases. Where that would take longer than some 10 us (long queues in
+ * trouble whose requests differ in rows), the plan ends with the requests that it has settled by
+ * then, the first ones of the queue.
  *
  * Where two plans are equally good, the one is taken that leaves out fewer requests before its
  * first batch, then the one with the larger first batch.
@@ -40,7 +42,8 @@ enum wg_plan_first {
 };
 
 struct wg_plan {
-    size_t missed;
+    size_t settled;     /* requests that it speaks of: all, or the first ones, see above */
+    size_t missed;      /* of them */
     double end_s;       /* of the last batch; start_s when there is none */
     double slack_s;     /* all may begin that much later and no more is missed; HUGE_VAL: ever */
     size_t first_skips; /* requests left out before the first batch */

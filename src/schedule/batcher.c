@@ -24,9 +24,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Requests that one choice looks at closely before it follows the free plan without telling more;
- * each costs a plan. What is left out silently waits, and is looked at next time. */
-enum { SACRIFICES_MAX = 8 };
+/* Each request that the best plan leaves out at first costs another plan, of the whole queue. One
+ * choice looks closely at as many as make so many requests in total: 12 of a queue of 8, 1 of one
+ * of 64. Further ones that are left out wait, and are looked at next time. */
+enum { LOOKED_AT_MAX = 96 };
 
 struct scene {
     const struct wg_batcher *batcher;
@@ -154,18 +155,16 @@ static bool keep_first(const struct scene *scene, size_t begin, struct wg_plan *
     while (level_end < scene->hopeful_count &&
            scene->hopeful[level_end].priority == scene->hopeful[begin].priority)
         level_end++;
-    size_t missed = plan->missed;
-    if (level_end < scene->hopeful_count) {
-        missed = plan_from(scene, begin, level_end, WG_PLAN_FREE).missed;
-        if (plan_from(scene, begin, level_end, WG_PLAN_MEET_FIRST).missed > missed)
-            return false;
-        *plan = plan_from(scene, begin, scene->hopeful_count, WG_PLAN_MEET_FIRST);
-        return true;
-    }
-    const struct wg_plan kept = plan_from(scene, begin, level_end, WG_PLAN_MEET_FIRST);
-    if (kept.missed > missed)
+    struct wg_plan without = *plan;
+    struct wg_plan with = plan_from(scene, begin, level_end, WG_PLAN_MEET_FIRST);
+    if (level_end < scene->hopeful_count)
+        without = plan_from(scene, begin, level_end, WG_PLAN_FREE);
+    /* Plans that were cut short at different places can't be compared. */
+    if (with.missed > without.missed && with.settled == without.settled)
         return false;
-    *plan = kept;
+    if (level_end < scene->hopeful_count)
+        with = plan_from(scene, begin, scene->hopeful_count, WG_PLAN_MEET_FIRST);
+    *plan = with;
     return true;
 }
 
@@ -216,7 +215,7 @@ static void take_by_plan(struct scene *scene)
     const bool is_early = scene->batcher->drop == WG_DROP_EARLY;
     struct wg_plan plan = plan_from(scene, 0, scene->hopeful_count, WG_PLAN_FREE);
     size_t begin = 0;
-    while (plan.first_skips > 0 && begin < SACRIFICES_MAX) {
+    while (plan.first_skips > 0 && (begin + 1) * scene->hopeful_count <= LOOKED_AT_MAX) {
         if (keep_first(scene, begin, &plan))
             break;
         if (is_early)
@@ -224,6 +223,7 @@ static void take_by_plan(struct scene *scene)
         begin++;
         plan.first_skips--; /* the best plan of the others is the rest of this one */
         plan.missed--;
+        plan.settled--;
     }
     begin += plan.first_skips;
     for (size_t i = begin; i < begin + plan.first_count; i++)
