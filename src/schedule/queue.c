@@ -10,10 +10,11 @@
  *     lane 0      r7 <-> r9 <-> r12          level 2 ends at r9, level 3 at r12
  *     buckets     r7 -> r12,  r9
  *
- * A lane remembers the last entry of each priority level, and a new one is looked for a place from
- * the end of its own level on: whatever waits with less right costs nothing. Requests whose
- * deadlines rise, the usual case, are put in without a step. Lanes keep their slots and a dense
- * list of slots is what callers see, so giving a lane away moves no entry.
+ * A lane remembers two entries of each priority level: the last one, and the one that was put in
+ * before others most recently. A new request belongs behind the last one, if deadlines rise; or
+ * near the other, if some rise at another distance (an SLO that was just cut, clients with a short
+ * timeout). Only deadlines without order cost a walk through their level. Lanes keep their slots
+ * and a dense list of slots is what callers see, so giving a lane away moves no entry.
  *
  * Rejected: a heap, which gives the first but not those that follow it, and a batch is many.
  *
@@ -38,6 +39,7 @@ struct entry {
 struct slot {
     struct wg_lane lane;
     uint32_t level_last[WG_PRIORITY_LEVELS];
+    uint32_t level_near[WG_PRIORITY_LEVELS];
     uint32_t place; /* in the list of slots */
 };
 
@@ -137,7 +139,7 @@ static uint32_t take_slot(struct wg_queue *queue, const struct wg_request *reque
     slot->lane = (struct wg_lane){
         .model = request->model, .merge_key = request->merge_key, .first = NONE, .last = NONE};
     for (size_t i = 0; i < WG_PRIORITY_LEVELS; i++)
-        slot->level_last[i] = NONE;
+        slot->level_last[i] = slot->level_near[i] = NONE;
     slot->place = (uint32_t)queue->lane_count++;
     return index;
 }
@@ -159,22 +161,41 @@ static bool stays_before(const struct wg_request *a, const struct wg_request *b)
     return a->arrived_s <= b->arrived_s;
 }
 
+static bool is_of_level(const struct wg_queue *queue, uint32_t index, unsigned priority)
+{
+    return index != NONE && queue->entries[index].request.priority == priority;
+}
+
+/* The last entry of the levels above; NONE: there is none. */
+static uint32_t last_above(const struct slot *slot, unsigned priority)
+{
+    for (size_t level = priority - 1; level > 0; level--)
+        if (slot->level_last[level - 1] != NONE)
+            return slot->level_last[level - 1];
+    return NONE;
+}
+
 /* The entry behind which it belongs; NONE: it is the first. */
 static uint32_t find_place(const struct wg_queue *queue, const struct slot *slot,
                            const struct wg_request *request)
 {
-    size_t level = request->priority - 1;
-    uint32_t at = slot->level_last[level];
-    while (at != NONE && queue->entries[at].request.priority == request->priority) {
-        if (stays_before(&queue->entries[at].request, request))
-            return at;
-        at = queue->entries[at].previous;
-    }
-    if (slot->level_last[level] != NONE)
-        return at; /* the last one of a higher level, if any */
-    while (level > 0 && slot->level_last[level - 1] == NONE)
-        level--;
-    return level == 0 ? NONE : slot->level_last[level - 1];
+    const struct entry *entries = queue->entries;
+    const uint32_t last = slot->level_last[request->priority - 1];
+    if (last == NONE)
+        return last_above(slot, request->priority);
+    if (stays_before(&entries[last].request, request))
+        return last;
+    uint32_t at = slot->level_near[request->priority - 1];
+    if (at == NONE)
+        at = entries[last].previous;
+    while (is_of_level(queue, at, request->priority) &&
+           !stays_before(&entries[at].request, request))
+        at = entries[at].previous;
+    if (!is_of_level(queue, at, request->priority))
+        return at;
+    while (stays_before(&entries[entries[at].next].request, request)) /* ends at the last one */
+        at = entries[at].next;
+    return at;
 }
 
 static void link_entry(struct wg_queue *queue, struct slot *slot, uint32_t index)
@@ -190,6 +211,8 @@ static void link_entry(struct wg_queue *queue, struct slot *slot, uint32_t index
     uint32_t *level_last = &slot->level_last[request->priority - 1];
     if (*level_last == NONE || *level_last == entry->previous)
         *level_last = index;
+    else
+        slot->level_near[request->priority - 1] = index;
     slot->lane.count++;
     slot->lane.rows += request->rows;
 }
@@ -202,11 +225,14 @@ static void unlink_entry(struct wg_queue *queue, struct slot *slot, uint32_t ind
     *(entry->next == NONE ? &slot->lane.last : &queue->entries[entry->next].previous) =
         entry->previous;
     const unsigned priority = entry->request.priority;
-    if (slot->level_last[priority - 1] == index) {
-        const bool has_more =
-            entry->previous != NONE && queue->entries[entry->previous].request.priority == priority;
-        slot->level_last[priority - 1] = has_more ? entry->previous : NONE;
-    }
+    uint32_t *level_last = &slot->level_last[priority - 1];
+    uint32_t *level_near = &slot->level_near[priority - 1];
+    const uint32_t before = is_of_level(queue, entry->previous, priority) ? entry->previous : NONE;
+    const uint32_t behind = is_of_level(queue, entry->next, priority) ? entry->next : NONE;
+    if (*level_last == index)
+        *level_last = before;
+    if (*level_near == index)
+        *level_near = before != NONE ? before : behind;
     slot->lane.count--;
     slot->lane.rows -= entry->request.rows;
 }
