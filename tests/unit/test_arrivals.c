@@ -310,7 +310,7 @@ static void by_count_some_moments_stay_where_they_are(void **state)
     unsigned stayed[4] = {0};
     for (;;) {
         const double moment_s = wg__arrivals_next(arrivals);
-        if (moment_s >= 8.0 * PASSES)
+        if (moment_s >= 8.0 * (double)PASSES)
             break;
         const double within_s = fmod(moment_s, 8.0);
         unsigned which = 0;

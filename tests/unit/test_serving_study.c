@@ -87,8 +87,9 @@ static void check_cell(const struct fixture *fixture, const struct wg_serving_ce
     assert_int_equal(whole.jobs_finished, cell->sum.jobs_finished);
     check_close(whole.time_s, cell->sum.time_s, 1e-12);
     check_close(whole.inference_j, cell->sum.inference_j, 1e-12);
-    const double mean_n = (double)whole.requests / SEEDS;
-    const double half = 1.994945 * sqrt(squares / (SEEDS * (SEEDS - 1.0))) / mean_n; /* t of 69 */
+    const double mean_n = (double)whole.requests / (double)SEEDS;
+    const double half =
+        1.994945 * sqrt(squares / ((double)SEEDS * ((double)SEEDS - 1.0))) / mean_n; /* t of 69 */
     check_close_abs(cell->seeds95[0], fmax(0.0, cell->violation_rate - half), 1e-5, 1e-7);
     check_close_abs(cell->seeds95[1], fmin(1.0, cell->violation_rate + half), 1e-5, 1e-7);
 }
