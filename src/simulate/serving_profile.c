@@ -61,37 +61,52 @@ double wg__profile_step_s(const struct wg_serving_profile *profile, size_t rung,
 
 /* -- What can be --------------------------------------------------------------------------- */
 
-/* A number within bounds; `name` as in the file. NAN is outside. */
-static enum wg_code within(const char *name, double value, double least, double most,
-                           struct wg_error *err)
+/* Where a field stands in the file: "latency", or behind a rung: "clocks.ladder[2].latency". */
+struct place {
+    const struct wg_serving_profile *profile;
+    const char *name;
+    size_t rung;
+    bool is_rung;
+};
+
+enum { PLACE_SIZE = 64 };
+
+static const char *name_of(const struct place *place, char *out)
 {
-    if (value >= least && value <= most)
-        return WG_OK;
-    return wg__fail(err, WG_EINVAL, "profile: %s is %g, expected %g to %g", name, value, least,
-                    most);
+    if (place->is_rung)
+        (void)snprintf(out, PLACE_SIZE, "clocks.ladder[%zu]%s", place->rung, place->name);
+    else
+        (void)snprintf(out, PLACE_SIZE, "%s", place->name);
+    return out;
 }
 
 struct bound {
-    const char *name;
+    const char *name; /* as in the file, behind the place's */
     double value;
     double least, most;
 };
 
-static enum wg_code check_bounds(const struct bound *bounds, size_t count, const char *prefix,
-                                 struct wg_error *err)
+/* NAN is outside. */
+static enum wg_code check_bounds(const struct bound *bounds, size_t count,
+                                 const struct place *place, struct wg_error *err)
 {
-    enum wg_code code = WG_OK;
-    for (size_t i = 0; i < count && code == WG_OK; i++) {
-        char name[96];
-        (void)snprintf(name, sizeof name, "%s%s", prefix, bounds[i].name);
-        code = within(name, bounds[i].value, bounds[i].least, bounds[i].most, err);
+    char name[PLACE_SIZE];
+    for (size_t i = 0; i < count; i++) {
+        const struct bound *bound = &bounds[i];
+        if (!(bound->value >= bound->least && bound->value <= bound->most))
+            return wg__fail(err, WG_EINVAL, "profile: %s%s is %g, expected %g to %g",
+                            name_of(place, name), bound->name, bound->value, bound->least,
+                            bound->most);
     }
-    return code;
+    return WG_OK;
 }
 
-static enum wg_code check_table(const struct wg_latency_law *law, unsigned max_batch,
-                                const char *name, struct wg_error *err)
+static enum wg_code check_table(const struct wg_latency_law *law, const struct place *place,
+                                struct wg_error *err)
 {
+    char text[PLACE_SIZE];
+    const char *name = name_of(place, text);
+    const unsigned max_batch = place->profile->max_batch;
     const size_t count = law->point_count;
     if (count > WG_PROFILE_POINTS_MAX)
         return wg__fail(err, WG_EINVAL, "profile: %s has %zu rows, expected at most %d", name,
@@ -116,18 +131,20 @@ static enum wg_code check_table(const struct wg_latency_law *law, unsigned max_b
     return WG_OK;
 }
 
-static enum wg_code check_law(const struct wg_latency_law *law, unsigned max_batch,
-                              const char *name, struct wg_error *err)
+static enum wg_code check_law(const struct wg_latency_law *law, const struct place *place,
+                              struct wg_error *err)
 {
+    char name[PLACE_SIZE];
     if (law->point_count > 0)
-        return check_table(law, max_batch, name, err);
+        return check_table(law, place, err);
     const struct bound bounds[] = {
         {".fixed_s", law->fixed_s, 0.0, TIME_MAX_S},
         {".per_row_s", law->per_row_s, 0.0, TIME_MAX_S},
     };
-    const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, name, err);
+    const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, place, err);
     if (code == WG_OK && law->fixed_s + law->per_row_s <= 0.0)
-        return wg__fail(err, WG_EINVAL, "profile: %s: a batch takes 0 s, expected more", name);
+        return wg__fail(err, WG_EINVAL, "profile: %s: a batch takes 0 s, expected more",
+                        name_of(place, name));
     return code;
 }
 
@@ -135,13 +152,14 @@ static enum wg_code check_rung(const struct wg_serving_profile *profile, size_t 
                                struct wg_error *err)
 {
     const struct wg_rung *rung = &profile->ladder.rungs[i];
-    char prefix[48];
-    (void)snprintf(prefix, sizeof prefix, "clocks.ladder[%zu]", i);
+    const struct place place = {profile, "", i, true};
+    const struct place law = {profile, ".latency", i, true};
     if (rung->name[0] == '\0')
-        return wg__fail(err, WG_EINVAL, "profile: %s.name is empty", prefix);
+        return wg__fail(err, WG_EINVAL, "profile: clocks.ladder[%zu].name is empty", i);
     for (size_t k = 0; k < i; k++) {
         if (strcmp(rung->name, profile->ladder.rungs[k].name) == 0)
-            return wg__fail(err, WG_EINVAL, "profile: %s.name is '%s', as another one's", prefix,
+            return wg__fail(err, WG_EINVAL,
+                            "profile: clocks.ladder[%zu].name is '%s', as another one's", i,
                             rung->name);
     }
     const double least = i == 0 ? 1.0 : CLOCK_MIN; /* clocks are relative to the first one's */
@@ -152,11 +170,10 @@ static enum wg_code check_rung(const struct wg_serving_profile *profile, size_t 
         {".idle_w", rung->idle_power_w, 0.0, POWER_MAX_W},
         {".finetune_w", rung->finetune_power_w, 0.0, POWER_MAX_W},
     };
-    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, prefix, err);
+    const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &place, err);
     if (code != WG_OK || !profile->rung_has_latency[i])
         return code;
-    (void)snprintf(prefix, sizeof prefix, "clocks.ladder[%zu].latency", i);
-    return check_law(&profile->rung_latency[i], profile->max_batch, prefix, err);
+    return check_law(&profile->rung_latency[i], &law, err);
 }
 
 static enum wg_code check_ladder(const struct wg_serving_profile *profile, struct wg_error *err)
@@ -169,7 +186,8 @@ static enum wg_code check_ladder(const struct wg_serving_profile *profile, struc
         {"change_s", ladder->change_s, 0.0, TIME_MAX_S},
         {"change_j", ladder->change_j, 0.0, POWER_MAX_W},
     };
-    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, "clocks.", err);
+    const struct place place = {profile, "clocks.", 0, false};
+    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &place, err);
     for (size_t i = 0; i < ladder->count && code == WG_OK; i++)
         code = check_rung(profile, i, err);
     return code;
@@ -184,8 +202,8 @@ static enum wg_code check_finetune(const struct wg_serving_profile *profile, str
         {"per_row_s", profile->step_per_row_s, 0.0, TIME_MAX_S},
         {"update_s", profile->update_s, 0.0, TIME_MAX_S},
     };
-    const enum wg_code code =
-        check_bounds(bounds, sizeof bounds / sizeof *bounds, "finetune.", err);
+    const struct place place = {profile, "finetune.", 0, false};
+    const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &place, err);
     if (code == WG_OK && profile->step_fixed_s + profile->step_per_row_s <= 0.0)
         return wg__fail(err, WG_EINVAL, "profile: finetune: a step takes 0 s, expected more");
     return code;
@@ -201,7 +219,9 @@ enum wg_code wg__profile_check(const struct wg_serving_profile *profile, struct 
         {"interference.inference", profile->inference_slowdown, 1.0, SLOWDOWN_MAX},
         {"interference.finetune", profile->finetune_slowdown, 1.0, SLOWDOWN_MAX},
     };
-    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, "", err);
+    const struct place top = {profile, "", 0, false};
+    const struct place law = {profile, "latency", 0, false};
+    enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &top, err);
     /* Shares of .7 and .3 add up to a bit more than 1. */
     if (code == WG_OK && profile->gpu_share + profile->mem_share > 1.0 + 1e-9)
         return wg__fail(err, WG_EINVAL,
@@ -209,7 +229,7 @@ enum wg_code wg__profile_check(const struct wg_serving_profile *profile, struct 
                         "at most 1",
                         profile->gpu_share + profile->mem_share);
     if (code == WG_OK)
-        code = check_law(&profile->latency, profile->max_batch, "latency", err);
+        code = check_law(&profile->latency, &law, err);
     if (code == WG_OK)
         code = check_finetune(profile, err);
     return code == WG_OK ? check_ladder(profile, err) : code;
