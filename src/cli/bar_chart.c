@@ -88,8 +88,7 @@ static void draw_bar(const struct layout *layout, size_t index)
         wg__buffer_printf(out,
                           "<path class=\"c%d l\" d=\"M%.1f %.1fv8M%.1f %.1fh%.1fM%.1f "
                           "%.1fv8\"/>\n",
-                          (int)WG_PLOT_INK, low, middle - 4, low, middle, high - low, high,
-                          middle - 4);
+                          WG_PLOT_INK, low, middle - 4, low, middle, high - low, high, middle - 4);
         end = fmax(end, high);
     }
     wg__buffer_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", end + GAP, middle + 4);

@@ -75,10 +75,12 @@ static enum wg_code read_number(const struct reader *reader, wg_yaml_node node, 
         (field->kind == WHOLE && number != floor(number)))
         return fail_number(reader, node, where, field);
     char *place = (char *)base + field->offset;
+    const unsigned whole = field->kind == WHOLE ? (unsigned)number : 0;
+    number += 0.0; /* -0 is 0 */
     if (field->kind == WHOLE)
-        *(unsigned *)(void *)place = (unsigned)number;
+        memcpy(place, &whole, sizeof whole);
     else
-        *(double *)(void *)place = number + 0.0; /* -0 is 0 */
+        memcpy(place, &number, sizeof number);
     return WG_OK;
 }
 

@@ -167,8 +167,8 @@ static void draw_queue(const struct drawing *drawing)
         if (of->kind == WG_TIMELINE_QUEUE && of->at_s < drawing->window->begin_s)
             length = of->value;
     }
-    wg__buffer_printf(out, "<g class=\"c%d\"><path class=\"b\" d=\"M%.1f %.1fV%.1f",
-                      (int)WG_PLOT_INK, LEFT, bottom, bottom - unit * (double)length);
+    wg__buffer_printf(out, "<g class=\"c%d\"><path class=\"b\" d=\"M%.1f %.1fV%.1f", WG_PLOT_INK,
+                      LEFT, bottom, bottom - unit * (double)length);
     for (size_t i = 0; i < drawing->timeline->count; i++) {
         const struct wg_serving_note *of = &drawing->timeline->notes[i];
         if (of->kind == WG_TIMELINE_QUEUE && is_inside(drawing, of->at_s))
@@ -221,31 +221,35 @@ static void draw_lane(const struct drawing *drawing, enum wg_timeline_kind begin
         draw_block(drawing, begun, drawing->window->end_s, y, color);
 }
 
+static void draw_rung(const struct drawing *drawing, uint64_t rung, double since_s, double until_s)
+{
+    const struct wg_clock_ladder *ladder = &drawing->timeline->profile->ladder;
+    const double left = place(drawing, since_s), right = place(drawing, until_s);
+    if (right <= left || rung >= ladder->count)
+        return;
+    wg__buffer_printf(drawing->out,
+                      "<line class=\"a\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n"
+                      "<text x=\"%.1f\" y=\"%.1f\">",
+                      left, drawing->clocks_y, left, drawing->clocks_y + LANE_HEIGHT, left + 3,
+                      drawing->clocks_y + LANE_HEIGHT - 6);
+    (void)wg__plot_text_fit(ladder->rungs[rung].name, WG_PLOT_TEXT, right - left - 4, drawing->out);
+    wg__buffer_puts(drawing->out, "</text>\n");
+}
+
 static void draw_clocks(const struct drawing *drawing)
 {
     const struct wg_serving_timeline *timeline = drawing->timeline;
     uint64_t rung = timeline->first_rung;
     double since_s = 0;
-    for (size_t i = 0; i <= timeline->count; i++) {
-        const bool is_last = i == timeline->count;
-        const struct wg_serving_note *of = is_last ? NULL : &timeline->notes[i];
-        if (!is_last && of->kind != WG_TIMELINE_CLOCKS)
+    for (size_t i = 0; i < timeline->count; i++) {
+        const struct wg_serving_note *of = &timeline->notes[i];
+        if (of->kind != WG_TIMELINE_CLOCKS)
             continue;
-        const double until_s = is_last ? drawing->window->end_s : of->at_s;
-        const double left = place(drawing, since_s), right = place(drawing, until_s);
-        if (right > left && rung < timeline->profile->ladder.count) {
-            const char *name = timeline->profile->ladder.rungs[rung].name;
-            wg__buffer_printf(drawing->out,
-                              "<line class=\"a\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>"
-                              "\n<text x=\"%.1f\" y=\"%.1f\">",
-                              left, drawing->clocks_y, left, drawing->clocks_y + LANE_HEIGHT,
-                              left + 3, drawing->clocks_y + LANE_HEIGHT - 6);
-            (void)wg__plot_text_fit(name, WG_PLOT_TEXT, right - left - 4, drawing->out);
-            wg__buffer_puts(drawing->out, "</text>\n");
-        }
-        since_s = until_s;
-        rung = is_last ? rung : of->value;
+        draw_rung(drawing, rung, since_s, of->at_s);
+        since_s = of->at_s;
+        rung = of->value;
     }
+    draw_rung(drawing, rung, since_s, drawing->window->end_s);
     draw_label(drawing, drawing->clocks_y + LANE_HEIGHT - 6, "clocks");
 }
 
@@ -258,11 +262,11 @@ static void draw_marks(const struct drawing *drawing)
             continue;
         const double x = place(drawing, of->at_s);
         if (of->kind == WG_TIMELINE_LATE) {
-            wg__buffer_printf(out, "<g class=\"c%d\">", (int)WG_PLOT_VERMILION);
+            wg__buffer_printf(out, "<g class=\"c%d\">", WG_PLOT_VERMILION);
             wg__plot_marker(WG_PLOT_VERMILION, x, MARKS_Y, "p", "<title>late</title>", out);
             wg__buffer_puts(out, "</g>\n");
         } else if (of->kind == WG_TIMELINE_DROPPED) {
-            wg__buffer_printf(out, "<g class=\"c%d\">", (int)WG_PLOT_PURPLE);
+            wg__buffer_printf(out, "<g class=\"c%d\">", WG_PLOT_PURPLE);
             wg__plot_marker(WG_PLOT_PURPLE, x, MARKS_Y, "p", "<title>dropped</title>", out);
             wg__buffer_puts(out, "</g>\n");
         } else if (of->kind == WG_TIMELINE_SLO && of->at_s > 0) {
@@ -271,8 +275,8 @@ static void draw_marks(const struct drawing *drawing)
             wg__buffer_printf(out,
                               "<g class=\"c%d\"><path class=\"d\" d=\"M%.1f %.1fV%.1f\"/></g>\n"
                               "<text class=\"k\" x=\"%.1f\" y=\"%.1f\">SLO %s</text>\n",
-                              (int)WG_PLOT_INK, x, MARKS_Y - 10, drawing->bottom, x + 4,
-                              MARKS_Y + 4, slo);
+                              WG_PLOT_INK, x, MARKS_Y - 10, drawing->bottom, x + 4, MARKS_Y + 4,
+                              slo);
         }
     }
 }

@@ -405,7 +405,7 @@ static void too_many_of_anything_is_refused(void **state)
                                    "1}\n",
                                    i);
     check_text(text, "clocks.ladder: expected a list of 1 to 16 rungs");
-    length = (size_t)snprintf(text, sizeof text, "name: %0300d\n", 1);
+    (void)snprintf(text, sizeof text, "name: %0300d\n", 1);
     check_text(text, "p.yaml:1: name: expected a text of 1 to 255 bytes");
     length = 0;
     for (unsigned i = 0; i < 5000; i++)

@@ -276,11 +276,10 @@ static void text_says_what_the_load_leaves(void **state)
         "20.0 s (75 %)",
         "25.0 %",
         "1.500",
-        "inference takes at least 72.0 % of the GPU (in batches of 3):\na job that is 10.5 s of "
-        "work alone can end at 37.5 s.",
-        "wattgov's fine-tuning costs 0.50 points of violations above the floor;\nits job takes "
-        "1.25 "
-        "times greedy's 20.0 s.",
+        "inference takes at least 72.0 % of the GPU (in batches of 3):\n",
+        "\na job that is 10.5 s of work alone can end at 37.5 s.\n",
+        "wattgov's fine-tuning costs 0.50 points of violations above the floor;\n",
+        "\nits job takes 1.25 times greedy's 20.0 s.\n",
         NULL};
     check_text(&request, usual);
     request.base.job.iterations = UINT64_MAX;
