@@ -21,14 +21,14 @@
 #define TARGET 0.99
 
 /* A step down must hold with this much to spare, so that a noisy rate does not send it up again. */
-#define SPARE 1.05
+#define SPARE 1.02
 /* And must save this much of the power, or it is noise. */
 #define WORTH 0.005
 
 #define SAFETY_MIN  0.7
 #define SAFETY_MAX  4.0
 /* What a request beyond the forecast adds to the safety, relatively. */
-#define SAFETY_STEP 0.05
+#define SAFETY_STEP 0.1
 /* Aims at fewer late ones than are allowed: steps are coarse, and the fastest rung has its own. */
 #define RESERVE     0.75
 
@@ -278,8 +278,8 @@ static bool is_slack_gone(const struct wg_clock_governor *governor,
 {
     const struct wg_batch_law *here = &governor->outlook[governor->rung].law;
     const struct wg_batch_law *fastest = &governor->outlook[0].law;
-    const size_t last = here->count - 1;
-    const double longer_s = here->time_s[last] - fastest->time_s[last];
+    const double rows = view->rows > 0 ? view->rows : here->rows[here->count - 1];
+    const double longer_s = wg__batch_law_time(here, rows) - wg__batch_law_time(fastest, rows);
     return view->slack_s < fmax(0, longer_s) + governor->setup.ladder.change_s;
 }
 

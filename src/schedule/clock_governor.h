@@ -71,6 +71,7 @@ struct wg_clock_view {
     double slo_s;
     double slack_s; /* until the tightest waiting or running request must begin to be served, at
                        rung 0; HUGE_VAL: none waits */
+    double rows;    /* of the batch that it would be in; 0: not known, the largest */
     double finetune_share; /* of the GPU that exclusive fine-tuning steps take now */
     double step_s;         /* length of such a step: a request may have to wait for it */
     const struct wg_predictor *predictor;

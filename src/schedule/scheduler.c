@@ -203,7 +203,7 @@ static bool ask_job_done(struct wg_scheduler *scheduler, struct wg_action *out)
 }
 
 /* The time that is left until the tightest request must be served, at the highest clocks. */
-static double slack_s(struct wg_scheduler *scheduler, double begin_s)
+static double slack_s(struct wg_scheduler *scheduler, double begin_s, double *rows_out)
 {
     double least_s = HUGE_VAL;
     const size_t lanes = wg__queue_lane_count(scheduler->queue);
@@ -219,7 +219,10 @@ static double slack_s(struct wg_scheduler *scheduler, double begin_s)
         const double batch_s = (1.0 + wg__predictor_margin(model->predictor)) *
                                wg__predictor_time(model->predictor, &point);
         const double deadline_s = wg__lane_first(scheduler->queue, lane)->deadline_s;
-        least_s = fmin(least_s, deadline_s - batch_s - begin_s);
+        if (deadline_s - batch_s - begin_s < least_s) {
+            least_s = deadline_s - batch_s - begin_s;
+            *rows_out = point.rows;
+        }
     }
     return least_s;
 }
@@ -244,12 +247,15 @@ static bool ask_clocks(struct wg_scheduler *scheduler, struct wg_action *out)
         begin_s = fmax(begin_s, scheduler->batch.begin_s + scheduler->batch.predicted_s);
     wg__finetune_count_time(scheduler);
     const bool has_job = scheduler->jobs.count > 0;
+    double rows = 0.0;
+    const double least_s = slack_s(scheduler, begin_s, &rows);
     const struct wg_clock_view view = {
         .now_s = scheduler->now_s,
         .rate = rate,
         .dispersion = wg__rate_dispersion(&model->rate, scheduler->now_s),
         .slo_s = model->slo_s,
-        .slack_s = slack_s(scheduler, begin_s),
+        .slack_s = least_s,
+        .rows = rows,
         .finetune_share = scheduler->share,
         .step_s = has_job ? scheduler->setup.step_share * model->slo_s : 0.0,
         .predictor = model->predictor,
