@@ -136,6 +136,7 @@ static struct wg_predictor_sample draw_sample(struct wg_rng *rng, bool is_wild)
     if (wg__rng_below(rng, 2) == 0)
         sample.time_s *= 0.1 * sample.point.rows;
     sample.point.rows = fmin(sample.point.rows, 1e6);
+    sample.time_s = fmin(fmax(sample.time_s, 1e-9), 1e9);
     return sample;
 }
 
