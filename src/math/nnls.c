@@ -27,37 +27,52 @@ enum { ROUNDS_MAX = 16 * WG_NNLS_MAX };
 /* A pivot below this part of its diagonal is rounding. */
 static const double least_pivot = 1e-14;
 
-/* The unknowns in `set` and the factors of their part of the Gram matrix. */
+/* The unknowns of a set and the factors of their part of the Gram matrix; the other ones may follow
+ * behind. */
 struct factors {
-    size_t count;
+    size_t count; /* of the set */
     size_t index[WG_NNLS_MAX];
     double lower[WG_NNLS_MAX][WG_NNLS_MAX]; /* below a diagonal of ones */
     double inverse[WG_NNLS_MAX];            /* of the pivots */
 };
 
-static bool factorise(const struct wg_nnls *problem, unsigned set, struct factors *out)
+/* Adds the row of unknown index[at]; false: the rows up to it are not positive definite. */
+static inline bool add_row(const struct wg_nnls *problem, struct factors *out, size_t at)
+{
+    const double *row = problem->gram[out->index[at]];
+    const double diagonal = row[out->index[at]];
+    double scaled[WG_NNLS_MAX]; /* L_ik D_k */
+    double pivot = diagonal;
+    for (size_t k = 0; k < at; k++) {
+        double sum = row[out->index[k]];
+        for (size_t l = 0; l < k; l++)
+            sum -= scaled[l] * out->lower[k][l];
+        scaled[k] = sum;
+        out->lower[at][k] = sum * out->inverse[k];
+        pivot -= sum * out->lower[at][k];
+    }
+    out->inverse[at] = 1.0 / pivot;
+    return pivot > least_pivot * diagonal && isfinite(pivot);
+}
+
+/* With `is_whole` the unknowns beyond the set, too, only to see that their pivots are positive. */
+static bool factorise(const struct wg_nnls *problem, unsigned set, bool is_whole,
+                      struct factors *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < problem->count; i++) {
-        if ((set >> i & 1U) == 0)
-            continue;
-        const double *row = problem->gram[i];
-        double scaled[WG_NNLS_MAX]; /* L_ik D_k */
-        double pivot = row[i];
-        for (size_t k = 0; k < count; k++) {
-            double sum = row[out->index[k]];
-            for (size_t l = 0; l < k; l++)
-                sum -= scaled[l] * out->lower[k][l];
-            scaled[k] = sum;
-            out->lower[count][k] = sum * out->inverse[k];
-            pivot -= sum * out->lower[count][k];
-        }
-        if (!(pivot > least_pivot * row[i] && isfinite(pivot)))
-            return false;
-        out->inverse[count] = 1.0 / pivot;
-        out->index[count++] = i;
+        if ((set >> i & 1U) != 0)
+            out->index[count++] = i;
     }
     out->count = count;
+    for (size_t i = 0; i < problem->count && is_whole; i++) {
+        if ((set >> i & 1U) == 0)
+            out->index[count++] = i;
+    }
+    for (size_t at = 0; at < count; at++) {
+        if (!add_row(problem, out, at))
+            return false;
+    }
     return true;
 }
 
@@ -123,7 +138,7 @@ static unsigned settle(const struct wg_nnls *problem, unsigned set, struct facto
             return set;
         }
         set = step_towards(problem->count, set, x, z);
-        (void)factorise(problem, set, factors);
+        (void)factorise(problem, set, false, factors);
     }
 }
 
@@ -166,10 +181,7 @@ bool wg__nnls_solve(struct wg_nnls *problem)
 {
     assert(problem->count >= 1 && problem->count <= WG_NNLS_MAX);
     const size_t count = problem->count;
-    const unsigned all = (1U << count) - 1U;
     struct factors factors;
-    if (!is_finite(problem) || !factorise(problem, all, &factors))
-        return false;
     double x[WG_NNLS_MAX] = {0};
     unsigned set = 0;
     for (size_t i = 0; i < count; i++) {
@@ -178,8 +190,8 @@ bool wg__nnls_solve(struct wg_nnls *problem)
             set |= 1U << i;
         }
     }
-    if (set != all)
-        (void)factorise(problem, set, &factors);
+    if (!is_finite(problem) || !factorise(problem, set, true, &factors))
+        return false;
     set = settle(problem, set, &factors, x);
     unsigned refused = 0;
     for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -187,7 +199,7 @@ bool wg__nnls_solve(struct wg_nnls *problem)
         if (enters == count)
             break;
         double z[WG_NNLS_MAX];
-        (void)factorise(problem, set | 1U << enters, &factors);
+        (void)factorise(problem, set | 1U << enters, false, &factors);
         solve_on(problem, &factors, z);
         if (!(z[enters] > 0.0)) {
             refused |= 1U << enters;
