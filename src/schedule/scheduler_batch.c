@@ -98,8 +98,8 @@ static void gather(const struct wg_scheduler *scheduler, const struct wg_lane *l
     for (const struct wg_request *r = wg__lane_first(scheduler->queue, lane);
          r != NULL && out->count < WG_PLAN_ITEMS_MAX; r = wg__lane_next(scheduler->queue, r)) {
         out->ids[out->count] = r->id;
-        out->items[out->count++] =
-            (struct wg_plan_item){.deadline_s = r->deadline_s, .rows = r->rows};
+        out->items[out->count++] = (struct wg_plan_item){
+            .deadline_s = r->deadline_s, .rows = r->rows, .priority = r->priority};
         out->oldest_s = fmin(out->oldest_s, r->arrived_s);
     }
 }

@@ -187,6 +187,33 @@ static void serves_the_model_that_must_begin_soonest(void **state)
     wg__scheduler_close(scheduler);
 }
 
+/* One that can be met only alone, and three only without it. */
+static void arrive_in_conflict(struct wg_scheduler *scheduler, unsigned priority)
+{
+    for (uint64_t id = 1; id <= 4; id++)
+        tell(scheduler, &(struct wg_event){.kind = WG_EVENT_ARRIVE,
+                                           .request = {.id = id,
+                                                       .rows = 1,
+                                                       .priority = id == 1 ? priority : 2,
+                                                       .deadline_s = id == 1 ? 0.15 : 0.3}});
+}
+
+static void no_lower_priority_costs_a_request_its_turn(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    for (unsigned priority = 1; priority <= 2; priority++) {
+        struct wg_scheduler *scheduler = open_scheduler(&setup);
+        arrive_in_conflict(scheduler, priority);
+        struct wg_action action = {0};
+        while (action.kind != WG_ACTION_RUN_BATCH || action.batch.count == 0)
+            assert_true(wg__scheduler_ask(scheduler, 0.0, &action));
+        assert_int_equal(action.batch.count, priority == 1 ? 1 : 3);
+        assert_int_equal(action.batch.requests[0].id, priority == 1 ? 1 : 2);
+        wg__scheduler_close(scheduler);
+    }
+}
+
 /* -- Fine-tuning
  * ------------------------------------------------------------------------------------ */
 
@@ -440,6 +467,7 @@ int main(void)
         cmocka_unit_test(drops_at_the_deadline_though_the_server_is_busy),
         cmocka_unit_test(refuses_at_once_what_cannot_wait_or_run),
         cmocka_unit_test(serves_the_model_that_must_begin_soonest),
+        cmocka_unit_test(no_lower_priority_costs_a_request_its_turn),
         cmocka_unit_test(greedy_runs_whole_iterations_beside_inference),
         cmocka_unit_test(polythrottle_waits_while_the_slo_would_break),
         cmocka_unit_test(micro_steps_add_up_to_iterations_and_run_alone),
