@@ -234,6 +234,12 @@ static void look(struct wg_clock_governor *governor, const struct wg_clock_view 
 static void evaluate(struct wg_clock_governor *governor, const struct wg_clock_view *view)
 {
     const size_t count = governor->setup.ladder.count;
+    /* One event brings several asks. */
+    if (governor->is_evaluated && governor->seen_s == view->now_s &&
+        governor->seen_rate == view->rate)
+        return;
+    governor->seen_s = view->now_s;
+    governor->seen_rate = view->rate;
     if (!governor->is_evaluated) {
         for (size_t i = 0; i < count; i++)
             refresh_law(governor, view->predictor, i);

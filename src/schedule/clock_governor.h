@@ -98,6 +98,7 @@ struct wg_clock_governor {
     double slo_s;          /* when it was asked last */
     double late_average;   /* of requests, forgotten over about a thousand */
     /* What was seen, and what comes of it. */
+    double seen_s, seen_rate;
     struct wg_clock_load load;
     double finetune_share;
     size_t refreshed; /* the rung that was looked at last, besides the present one */
