@@ -49,6 +49,7 @@ extern const struct wg_command wg__command_measure;
 extern const struct wg_command wg__command_record;
 extern const struct wg_command wg__command_restore;
 extern const struct wg_command wg__command_simulate;
+extern const struct wg_command wg__command_simulate_serving;
 extern const struct wg_command wg__command_simulate_tuning;
 extern const struct wg_command wg__command_top;
 extern const struct wg_command wg__command_train;

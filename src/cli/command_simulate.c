@@ -513,11 +513,11 @@ static const struct wg_command command_training = {
     .run = run_training,
 };
 
-static const struct wg_command *const children[] = {&command_training, &wg__command_simulate_tuning,
-                                                    NULL};
+static const struct wg_command *const children[] = {
+    &command_training, &wg__command_simulate_serving, &wg__command_simulate_tuning, NULL};
 
 const struct wg_command wg__command_simulate = {
     .name = "simulate",
-    .summary = "Compare policies on measured data, without a GPU",
+    .summary = "Compare policies on measured data or profiles, without a GPU",
     .children = children,
 };

@@ -4,7 +4,7 @@
 
     tests/integration/docs.py build/release/wattgov
 
-Commands are those of the ```sh blocks in README.md, docs/traces.md and docs/virtual-gpu.md. They run as they
+Commands are those of the ```sh blocks in README.md, docs/serving.md, docs/traces.md and docs/virtual-gpu.md. They run as they
 stand, by bash, in an empty folder in which the programs and the data lie where the documents have them.
 Lines that call tools/ are not run: they build and test the whole project; only their scripts must exist.
 """
@@ -17,7 +17,7 @@ import unittest
 
 ROOT = os.environ.get("WATTGOV_SOURCE_ROOT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 PROGRAM = None
-RUNNABLE = ("README.md", "docs/traces.md", "docs/virtual-gpu.md")
+RUNNABLE = ("README.md", "docs/serving.md", "docs/traces.md", "docs/virtual-gpu.md")
 SCHEMES = ("http://", "https://", "#")
 
 
@@ -82,7 +82,7 @@ class Agreement(unittest.TestCase):
     def test_manuals_and_helps_have_the_same_options(self):
         commands = [[name] for name in re.findall(r"^  ([a-z]+)  ", help_text(), flags=re.MULTILINE)]
         at = commands.index(["simulate"])
-        commands[at:at + 1] = [["simulate", "training"], ["simulate", "tuning"]]
+        commands[at:at + 1] = [["simulate", "training"], ["simulate", "serving"], ["simulate", "tuning"]]
         for command in commands:
             text = help_text(*command)
             if text.startswith(f"usage: wattgov {' '.join(command)} COMMAND"):  # one manual for its children
