@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "schedule/arrival_trace.h"
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -336,6 +337,22 @@ static void by_count_moments_are_multiplied_within_their_second(void **state)
     wg__arrivals_close(arrivals);
 }
 
+static void by_count_a_trace_too_long_is_not_multiplied(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char wish[1024];
+    char expected[256];
+    scratch_open(&scratch);
+    scratch_write(scratch_path(&scratch, "t.csv"), "arrival_s\n0\n2e8\n", 16);
+    (void)snprintf(wish, sizeof wish, "trace:%s,by=count,rate=1", scratch.path);
+    (void)snprintf(expected, sizeof expected,
+                   "by count: the trace lasts 4e+08 s, expected at most %d to multiply requests in",
+                   WG_ARRIVALS_MAX);
+    expect_error(wish, WG_EINVAL, expected);
+    scratch_close(&scratch);
+}
+
 static void by_count_a_trace_restarts_as_it_was_opened(void **state)
 {
     (void)state;
@@ -422,6 +439,7 @@ int main(void)
         cmocka_unit_test(by_count_each_second_keeps_its_share),
         cmocka_unit_test(by_count_some_moments_stay_where_they_are),
         cmocka_unit_test(by_count_moments_are_multiplied_within_their_second),
+        cmocka_unit_test(by_count_a_trace_too_long_is_not_multiplied),
         cmocka_unit_test(by_count_a_trace_restarts_as_it_was_opened),
         cmocka_unit_test(a_trace_may_begin_anywhere),
         cmocka_unit_test(says_what_it_expects),

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "schedule/load_model.h"
 #include "support/check.h"
 #include "support/serving_profile.h"
@@ -275,6 +276,40 @@ static void nothing_is_lost_in_random_worlds(void **state)
     }
 }
 
+static void survives_every_failing_allocation(void **state)
+{
+    (void)state;
+    const struct wg_serving_profile profile = make_profile();
+    struct wg_serving_setup setup = make_busy_setup(&profile, WG_FINETUNE_WATTGOV, 0.5);
+    struct wg_arrivals *arrivals = open_arrivals("poisson:6", 1);
+    struct wg_rng rng;
+    wg__rng_init(&rng, 1);
+    setup.duration_s = 2.0;
+    enum wg_code code = WG_ENOMEM;
+    for (size_t nth = 1; code != WG_OK; nth++) {
+        struct wg_serving_sum sum = {0};
+        assert_true(nth < 100);
+        wg__arrivals_restart(arrivals, &rng);
+        wg__alloc_fail_from(nth);
+        code = wg__serving_run(&setup, arrivals, &rng, &sum, NULL, NULL, NULL);
+        wg__alloc_fail_from(0);
+        assert_true(code == WG_OK || code == WG_ENOMEM);
+        assert_int_equal(sum.runs, code == WG_OK);
+    }
+    /* Nothing is allocated while it runs: a longer run has as many allocations. */
+    const size_t count = wg__alloc_count();
+    setup.duration_s = 20.0;
+    struct wg_serving_sum sum = {0};
+    wg__arrivals_restart(arrivals, &rng);
+    assert_int_equal(wg__serving_run(&setup, arrivals, &rng, &sum, NULL, NULL, NULL), WG_OK);
+    const size_t longer = wg__alloc_count() - count;
+    setup.duration_s = 2.0;
+    wg__arrivals_restart(arrivals, &rng);
+    assert_int_equal(wg__serving_run(&setup, arrivals, &rng, &sum, NULL, NULL, NULL), WG_OK);
+    assert_int_equal(wg__alloc_count() - count, 2 * longer);
+    wg__arrivals_close(arrivals);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +318,7 @@ int main(void)
         cmocka_unit_test(wattgov_fine_tunes_without_being_late),
         cmocka_unit_test(a_wrong_profile_is_corrected_while_it_runs),
         cmocka_unit_test(nothing_is_lost_in_random_worlds),
+        cmocka_unit_test(survives_every_failing_allocation),
     };
     return run_tests(tests);
 }
