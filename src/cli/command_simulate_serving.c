@@ -184,9 +184,10 @@ static enum wg_code make_report(const struct wg_serving_study *study,
                                 struct wg_buffer *out, struct wg_error *err)
 {
     struct wg_serving_timeline timelines[WG_SERVING_POLICIES_MAX] = {0};
+    const size_t law = wg__serving_timeline_law(study, request);
     enum wg_code code = WG_OK;
     for (size_t i = 0; i < request->policy_count && code == WG_OK; i++)
-        code = wg__serving_timeline_run(&timelines[i], request, i, 0, err);
+        code = wg__serving_timeline_run(&timelines[i], request, i, law, err);
     if (code == WG_OK)
         wg__report_serving(study, request, timelines, command, out);
     for (size_t i = 0; i < request->policy_count; i++)
@@ -226,15 +227,16 @@ static enum wg_code write_results(const struct wg_serving_args *args,
 
 /* All is checked: computes and writes. */
 static enum wg_code run_study(const struct wg_serving_args *args,
-                              struct wg_serving_study_request *request, const char *command,
+                              const struct wg_serving_study_request *request, const char *command,
                               struct wg_error *err)
 {
     struct wg_progress_bar progress = {0};
     struct wg_serving_study *study = NULL;
-    request->started = start_progress;
-    request->progress = advance_progress;
-    request->progress_context = &progress;
-    enum wg_code code = wg__serving_study_run(request, &study, err);
+    struct wg_serving_study_request with_progress = *request;
+    with_progress.started = start_progress;
+    with_progress.progress = advance_progress;
+    with_progress.progress_context = &progress;
+    enum wg_code code = wg__serving_study_run(&with_progress, &study, err);
     wg__progress_bar_fini(&progress);
     if (code == WG_OK)
         code = write_results(args, study, request, command, err);

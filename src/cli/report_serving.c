@@ -96,7 +96,8 @@ static void write_facts(struct report *report)
     put_others(report, hero, notes[0]);
     put_number(values[1], 1000 * hero->p99_s, 0, NBSP "ms");
     (void)snprintf(labels[1], TEXT_BYTES, "p99 latency of what is served");
-    (void)snprintf(notes[1], TEXT_BYTES, "SLO %.0f" NBSP "ms", 1000 * report->request->base.slo_s);
+    (void)snprintf(notes[1], TEXT_BYTES, "SLO %.0f" NBSP "ms%s", 1000 * report->request->base.slo_s,
+                   report->request->base.change_count > 0 ? " at first" : "");
     put_number(values[2], 100 * of.gpu_share, 1, NBSP "%");
     (void)snprintf(labels[2], TEXT_BYTES, "of the GPU's time goes to fine-tuning");
     if (isfinite(of.finished_s))
@@ -194,8 +195,9 @@ static void write_batches(struct report *report, size_t law)
         for (unsigned b = 1; b <= max_batch; b++)
             shares[b - 1] = total > 0 ? 100 * (double)cell->sum.batches[b] / total : (double)NAN;
         const struct wg_serving_policy *policy = &report->request->policies[cell->policy];
-        series[count++] = (struct wg_plot_series){
+        series[count] = (struct wg_plot_series){
             .label = policy->name, .color = color_of(policy), .y = shares, .count = max_batch};
+        count++;
     }
     const struct wg_plot plot = {.title = "Sizes of batches",
                                  .x = {.title = "rows", .is_whole = true},
@@ -250,7 +252,7 @@ static void write_timelines(struct report *report, const struct wg_serving_timel
                        "Seed %llu under %s, %.3g" NBSP "s to %.3g" NBSP
                        "s. Blocks are batches and steps of fine-tuning with their rows; above the "
                        "queue stands what was late (squares) and dropped (diamonds).",
-                       (unsigned long long)request->first_seed, request->laws[0], window.begin_s,
+                       (unsigned long long)request->first_seed, timelines[0].law, window.begin_s,
                        window.end_s);
     wg__page_figures_begin(&report->page);
     for (size_t i = 0; i < request->policy_count; i++) {
@@ -278,9 +280,9 @@ static void write_setup(struct report *report)
         wg__page_paragraph(&report->page, "Profile: %s.", report->request->base.profile->source);
     wg__page_paragraph(&report->page,
                        "All policies meet the same requests and the same noise. floor is wattgov "
-                       "without fine-tuning. %.3g events and %.3g requests a second were "
-                       "simulated by each process.",
-                       report->study->events_per_s, report->study->requests_per_s);
+                       "without fine-tuning. %.2f million events and %.2f "
+                       "million requests were simulated in a second of processor time.",
+                       report->study->events_per_s / 1e6, report->study->requests_per_s / 1e6);
 }
 
 void wg__report_serving(const struct wg_serving_study *study,

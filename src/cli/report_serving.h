@@ -14,7 +14,7 @@
 
 struct wg_buffer;
 
-/* Appends the page. `timelines`: one run a policy under the first law, in the request's order.
+/* Appends the page. `timelines`: one run a policy, all under one law, in the request's order.
  * `command` (may be NULL) is shown as what made it. */
 void wg__report_serving(const struct wg_serving_study *study,
                         const struct wg_serving_study_request *request,

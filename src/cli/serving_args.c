@@ -89,7 +89,7 @@ static enum wg_code parse_change(const char *text, double duration_s, struct wg_
     char at[WORD_SIZE];
     const size_t length = strcspn(text, ":");
     struct wg_error cause;
-    if (text[length] == ':' && length < sizeof at) {
+    if (length < sizeof at && text[length] == ':') {
         memcpy(at, text, length);
         at[length] = '\0';
         if (wg__parse_serving_seconds("slo-change", at, 0, duration_s, &out->at_s, &cause) ==

@@ -48,6 +48,8 @@ enum wg_code wg__serving_timeline_run(struct wg_serving_timeline *out,
     const struct wg_serving_setup *setup = &request->base;
     *out = (struct wg_serving_timeline){
         .title = request->policies[policy].name,
+        .law = request->laws[law],
+        .is_careless = request->policies[policy].finetune == WG_FINETUNE_GREEDY,
         .profile = setup->profile,
         .has_clocks = setup->clocks == WG_CLOCKS_GOVERNED,
         .first_rung = setup->rung,
@@ -68,6 +70,24 @@ void wg__serving_timeline_fini(struct wg_serving_timeline *timeline)
     timeline->count = timeline->capacity = 0;
 }
 
+size_t wg__serving_timeline_law(const struct wg_serving_study *study,
+                                const struct wg_serving_study_request *request)
+{
+    size_t policy = 0, law = 0;
+    for (size_t i = 0; i < request->policy_count; i++)
+        if (request->policies[i].finetune == WG_FINETUNE_WATTGOV)
+            policy = i;
+    double worst = -1;
+    for (size_t i = 0; i < study->cell_count; i++) {
+        const struct wg_serving_cell *cell = &study->cells[i];
+        if (cell->policy == policy && cell->violation_rate > worst) {
+            worst = cell->violation_rate;
+            law = cell->law;
+        }
+    }
+    return law;
+}
+
 static bool is_wrong(const struct wg_serving_note *of)
 {
     return of->kind == WG_TIMELINE_LATE || of->kind == WG_TIMELINE_DROPPED;
@@ -79,6 +99,8 @@ static size_t count_wrong(const struct wg_serving_timeline *timelines, size_t co
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < timelines[i].count; k++) {
             const struct wg_serving_note *of = &timelines[i].notes[k];
+            if (timelines[i].is_careless && count > 1)
+                break;
             wrong += is_wrong(of) && of->at_s >= begin_s && of->at_s < begin_s + window_s;
         }
     return wrong;

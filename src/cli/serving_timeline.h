@@ -31,6 +31,8 @@ struct wg_serving_note {
 
 struct wg_serving_timeline {
     const char *title;                        /* the policy */
+    const char *law;                          /* of the arrivals */
+    bool is_careless;                         /* greedy: what goes wrong there is no news */
     const struct wg_serving_profile *profile; /* for the rungs' names */
     bool has_clocks;                          /* governed: a lane of their own */
     size_t first_rung;
@@ -46,11 +48,16 @@ enum wg_code wg__serving_timeline_run(struct wg_serving_timeline *out,
                                       size_t law, struct wg_error *err);
 void wg__serving_timeline_fini(struct wg_serving_timeline *timeline);
 
+/* The law under which ours (else the first policy) fares worst. */
+size_t wg__serving_timeline_law(const struct wg_serving_study *study,
+                                const struct wg_serving_study_request *request);
+
 struct wg_serving_window {
     double begin_s, end_s;
 };
 
-/* Around the first change of the SLO, else where the most went wrong in all of them together. */
+/* Around the first change of the SLO, else where the most went wrong in all of them together, but
+ * for the careless ones while there are others. */
 struct wg_serving_window wg__serving_timeline_window(const struct wg_serving_timeline *timelines,
                                                      size_t count,
                                                      const struct wg_serving_setup *setup);

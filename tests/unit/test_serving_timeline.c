@@ -64,6 +64,8 @@ static void a_timeline_holds_what_happened(void **state)
     if (wg__serving_timeline_run(&timeline, &request, 0, 1, &err) != WG_OK)
         fail_msg("%s", err.text);
     assert_string_equal(timeline.title, "none");
+    assert_string_equal(timeline.law, "uniform:2");
+    assert_false(timeline.is_careless);
     const size_t arrived = count_kind(&timeline, WG_TIMELINE_ARRIVED);
     assert_true(arrived >= 59 && arrived <= 61);
     assert_int_equal(count_kind(&timeline, WG_TIMELINE_BATCH), arrived);
@@ -120,6 +122,15 @@ static void the_window_is_where_most_goes_wrong_or_the_slo_changes(void **state)
     struct wg_serving_window window = wg__serving_timeline_window(&timeline, 1, &setup);
     check_close(window.begin_s, 15, 0); /* the first whole second from which both are seen */
     check_close(window.end_s, 25, 0);
+    /* What goes wrong under greedy counts only where there is nothing else. */
+    struct wg_serving_note many[] = {
+        {40, WG_TIMELINE_LATE, 1}, {41, WG_TIMELINE_LATE, 2}, {42, WG_TIMELINE_LATE, 3}};
+    const struct wg_serving_timeline two[] = {{.count = 3, .notes = many, .is_careless = true},
+                                              timeline};
+    window = wg__serving_timeline_window(two, 2, &setup);
+    check_close(window.begin_s, 15, 0);
+    window = wg__serving_timeline_window(two, 1, &setup);
+    check_close(window.begin_s, 33, 0);
     setup.change_count = 1;
     setup.changes[0].at_s = 30;
     window = wg__serving_timeline_window(&timeline, 1, &setup);
@@ -129,6 +140,23 @@ static void the_window_is_where_most_goes_wrong_or_the_slo_changes(void **state)
     window = wg__serving_timeline_window(&timeline, 1, &setup);
     check_close_abs(window.begin_s, 0, 0, 0);
     check_close(window.end_s, 4, 0);
+}
+
+static void the_law_is_that_under_which_ours_fares_worst(void **state)
+{
+    (void)state;
+    struct wg_serving_study_request request = make_request();
+    struct wg_serving_cell cells[] = {{.policy = 0, .law = 0, .violation_rate = 0.9},
+                                      {.policy = 1, .law = 0, .violation_rate = 0.01},
+                                      {.policy = 0, .law = 1, .violation_rate = 0.1},
+                                      {.policy = 1, .law = 1, .violation_rate = 0.02}};
+    const struct wg_serving_study study = {.cell_count = 4, .cells = cells};
+    assert_int_equal(wg__serving_timeline_law(&study, &request), 1);
+    request.policies[1].finetune = WG_FINETUNE_POLYTHROTTLE;
+    assert_int_equal(wg__serving_timeline_law(&study, &request), 0);
+    for (size_t i = 0; i < 4; i++)
+        cells[i].violation_rate = (double)NAN;
+    assert_int_equal(wg__serving_timeline_law(&study, &request), 0);
 }
 
 static void drawing_shows_what_lies_in_the_window(void **state)
@@ -215,6 +243,7 @@ int main(void)
         cmocka_unit_test(long_runs_are_recorded_for_two_minutes),
         cmocka_unit_test(memory_that_runs_out_is_told),
         cmocka_unit_test(the_window_is_where_most_goes_wrong_or_the_slo_changes),
+        cmocka_unit_test(the_law_is_that_under_which_ours_fares_worst),
         cmocka_unit_test(drawing_shows_what_lies_in_the_window),
         cmocka_unit_test(the_report_is_a_page_that_holds_together),
     };
