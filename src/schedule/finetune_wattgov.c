@@ -39,6 +39,12 @@
 /* Of the GPU: less than this counts as no room. */
 #define ROOM_MIN 0.02
 
+/* Where the slack bears it, a step is so many times the usual: each has a cost of its own. */
+#define LONG_STEP 2.0
+
+/* So many steps of the minimum share may be owed before one makes requests wait. */
+#define OWED_STEPS 4.0
+
 /* How old the judgement of room may be. */
 #define ROOM_KEEP_S 0.5
 
@@ -143,25 +149,33 @@ static double tightest_slo_s(const struct wg_scheduler *scheduler)
     return slo_s;
 }
 
+/* Half as many as before, over the usual length and down to half of it; 0: no smaller one. */
+static unsigned fewer_rows(unsigned rows, unsigned usual)
+{
+    if (rows > usual)
+        return usual;
+    return rows == usual ? usual / 2 : 0;
+}
+
 unsigned wg__finetune_wattgov(struct wg_scheduler *scheduler)
 {
     wg__finetune_count_time(scheduler);
     if (!judge_room(scheduler))
         return 0;
     const double margin = 1.0 + wg__predictor_margin(scheduler->step_predictor);
-    const unsigned usual =
-        rows_of(scheduler, scheduler->setup.step_share * tightest_slo_s(scheduler));
-    for (unsigned rows = usual;; rows /= 2) {
-        const double step_s = margin * wg__finetune_step_s(scheduler, rows);
+    const double usual_s = scheduler->setup.step_share * tightest_slo_s(scheduler);
+    const unsigned usual = rows_of(scheduler, usual_s);
+    double step_s = 0.0;
+    unsigned least = 0;
+    for (unsigned rows = rows_of(scheduler, LONG_STEP * usual_s); rows > 0;
+         rows = fewer_rows(rows, usual)) {
+        step_s = margin * wg__finetune_step_s(scheduler, rows);
         if (bears(scheduler, step_s))
             return rows;
-        /* Owed by the minimum share: where it harms least, that is when nobody waits, or, when that
-         * never comes, at the next turn. */
-        const bool is_least = rows <= 1 || rows <= usual / 2;
-        if (is_least && scheduler->credit_s > step_s &&
-            (wg__queue_count(scheduler->queue) == 0 || scheduler->credit_s > 4.0 * step_s))
-            return rows;
-        if (is_least)
-            return 0;
+        least = rows;
     }
+    /* Owed by the minimum share: where it harms least, that is when nobody waits, or, when that
+     * never comes, at the next turn. */
+    const double nobody_waits = wg__queue_count(scheduler->queue) == 0 ? 1.0 : OWED_STEPS;
+    return scheduler->credit_s > nobody_waits * step_s ? least : 0;
 }

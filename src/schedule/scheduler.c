@@ -8,8 +8,8 @@
  *     4. fine-tuning: its policy decides knowing the whole queue
  *     5. the next batch, unless a step has the GPU alone
  *
- * Defaults of the policy of micro-steps: a step lasts a tenth of the SLO, requests may wait until
- * 0.85 of it. docs/results/serving-tried.md has what else was measured.
+ * Defaults of the policy of micro-steps: a step lasts 0.08 of the SLO, requests may wait until 0.9
+ * of it. docs/results/serving-tried.md has what else was measured.
  *
  * Owns: see the header.    Threads: one at a time.
  */
@@ -23,8 +23,8 @@
 
 enum { QUEUE_CAPACITY = 1024, ANSWERS_SPARE = 256 };
 
-#define STEP_SHARE     0.1
-#define DEADLINE_SHARE 0.85
+#define STEP_SHARE     0.08
+#define DEADLINE_SHARE 0.9
 #define MIN_SHARE      0.02
 #define RATE_SLOT_S    0.25
 #define UPDATE_MAX_S   1e6
