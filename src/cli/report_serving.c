@@ -78,14 +78,17 @@ static void put_others(const struct report *report, const struct wg_serving_cell
         const struct wg_serving_cell *cell = &report->study->cells[i];
         if (cell->law != hero->law || cell == hero)
             continue;
-        length += (size_t)snprintf(
-            out + length, TEXT_BYTES - length, "%s%s %.2f" NBSP "%%", length > 0 ? ", " : "",
-            report->request->policies[cell->policy].name, 100 * cell->violation_rate);
+        char rate[TEXT_BYTES];
+        put_number(rate, 100 * cell->violation_rate, 2, NBSP "%");
+        length += (size_t)snprintf(out + length, TEXT_BYTES - length, "%s%s %.32s",
+                                   length > 0 ? ", " : "",
+                                   report->request->policies[cell->policy].name, rate);
     }
 }
 
 static void write_facts(struct report *report)
 {
+    const struct wg_serving_setup *base = &report->request->base;
     const struct wg_serving_cell *hero = find_hero(report);
     const char *name = report->request->policies[hero->policy].name;
     char values[4][TEXT_BYTES], labels[4][TEXT_BYTES], notes[4][TEXT_BYTES];
@@ -96,8 +99,8 @@ static void write_facts(struct report *report)
     put_others(report, hero, notes[0]);
     put_number(values[1], 1000 * hero->p99_s, 0, NBSP "ms");
     (void)snprintf(labels[1], TEXT_BYTES, "p99 latency of what is served");
-    (void)snprintf(notes[1], TEXT_BYTES, "SLO %.0f" NBSP "ms%s", 1000 * report->request->base.slo_s,
-                   report->request->base.change_count > 0 ? " at first" : "");
+    (void)snprintf(notes[1], TEXT_BYTES, "SLO %.0f" NBSP "ms%s; %.100s", 1000 * base->slo_s,
+                   base->change_count > 0 ? " at first" : "", report->request->laws[hero->law]);
     put_number(values[2], 100 * of.gpu_share, 1, NBSP "%");
     (void)snprintf(labels[2], TEXT_BYTES, "of the GPU's time goes to fine-tuning");
     if (isfinite(of.finished_s))
@@ -105,10 +108,11 @@ static void write_facts(struct report *report)
                        "the job is done after %.1f" NBSP "s (in %.0f" NBSP "%% of the runs)",
                        of.finished_s, 100 * of.finished_share);
     else
-        (void)snprintf(notes[2], TEXT_BYTES, "the job is never done");
+        (void)snprintf(notes[2], TEXT_BYTES, "%s",
+                       base->has_job ? "the job is never done" : "there is no job");
     put_number(values[3], of.energy_per_request_j, 2, NBSP "J");
     (void)snprintf(labels[3], TEXT_BYTES, "a served request, idle power counted");
-    (void)snprintf(notes[3], TEXT_BYTES, "%.2f requests a batch", of.batch_mean);
+    put_number(notes[3], of.batch_mean, 2, " requests a batch");
     struct wg_page_fact facts[4];
     for (size_t i = 0; i < 4; i++)
         facts[i] = (struct wg_page_fact){values[i], labels[i], notes[i]};
