@@ -29,11 +29,20 @@ from serving_cells import SCENARIOS, finetune, number, percent, rate_text, table
 
 POLICIES = ("none", "greedy", "polythrottle", "wattgov", "floor")
 PARTS = ("paper", "backlog", "changes", "robust")
-# The law of the paper's third row, and others of the same kind.
-TWITTER = ",window=burstiest,by=count"
-LAWS = (("uniform", "uniform", ""), ("poisson", "Poisson", ""), ("twitter", "Twitter", TWITTER))
-OTHER_LAWS = (("twitter", "Twitter, slowed down", ",window=burstiest,by=time"),
-              ("twitter", "Twitter, eleven days", ",by=count"), ("azure", "Azure LLM", ",by=count"))
+BURST = ",window=burstiest,by=count"
+
+
+def laws_of(scenario):
+    """Kind, title, options of a trace, rate; the first three are the paper's."""
+    rate, twitter_rate = scenario.rate, scenario.twitter_rate
+    yield "uniform", "uniform", "", rate
+    yield "poisson", "Poisson", "", rate
+    yield "twitter", f"Twitter's minute at {twitter_rate:g}/s", BURST, twitter_rate
+    yield "twitter", f"the same at {rate:g}/s", BURST, rate
+    yield "twitter", "Twitter, eleven days", ",by=count", rate
+    yield "azure", "Azure LLM, an hour", ",by=count", rate
+
+
 BACKLOG_S, LONG_S = 600, 120
 
 
@@ -57,6 +66,7 @@ class Report:
         self.bounds.append((point, what, text, f"{'at most' if is_at_most else 'at least'} {bound:g}", verdict))
 
     def law(self, scenario, kind, extra="", rate=None):
+        """The text of a law; None, and noted, where its data is not there."""
         text = self.runs.law(scenario, kind, rate, extra)
         self.no_data |= text is None
         return text
@@ -65,17 +75,21 @@ class Report:
 # -- 1. The paper's two scenarios ------------------------------------------------------------------------------
 
 
-def judge_paper(report, scenario, title, of):
-    none, ours, poly = of.get("none"), of.get("wattgov"), of.get("polythrottle")
-    where = f"{scenario.title}, {title}"
-    if not (none and ours and poly):
-        report.judge("1a", f"{where}: wattgov above none, points", None, 0.3, "-")
+def judge_paper(report, where, of, standard):
+    none, poly = of.get("none"), of.get("polythrottle")
+    for title, ours in (("wattgov", of.get("wattgov")), ("wattgov, standard drop,", standard.get("wattgov"))):
+        what = f"{where}: {title} above none, points"
+        if not (none and ours):
+            report.judge("1a", what, None, 0.3, "-")
+            continue
+        gap, half = cells.difference(ours, none)
+        report.judge("1a", what, 100 * gap, 0.3, f"{100 * gap:+.2f} ± {100 * half:.2f}", 100 * (gap + half))
+    what = f"{where}: wattgov over polythrottle"
+    if not (poly and of.get("wattgov")):
+        report.judge("1b", what, None, 0.2, "-")
         return
-    gap, half = cells.difference(ours, none)
-    report.judge("1a", f"{where}: wattgov above none, points", 100 * gap, 0.3, f"{100 * gap:+.2f} ± {100 * half:.2f}",
-                 100 * (gap + half))
-    share, upper = cells.ratio(ours, poly)
-    report.judge("1b", f"{where}: wattgov over polythrottle", share, 0.2, number(share, 3), upper)
+    share, upper = cells.ratio(of["wattgov"], poly)
+    report.judge("1b", what, share, 0.2, number(share, 3), upper)
 
 
 def job_text(cell):
@@ -88,16 +102,19 @@ def job_text(cell):
 def paper(report):
     rows, jobs = [], []
     for scenario in SCENARIOS:
-        for kind, title, extra in LAWS + OTHER_LAWS:
-            law = report.law(scenario, kind, extra)
+        for place, (kind, title, extra, rate) in enumerate(laws_of(scenario)):
+            law = report.law(scenario, kind, extra, rate)
             if law is None:
                 continue
-            of = report.runs.ask(scenario, law, POLICIES, scenario.seeds)
-            rows.append([scenario.title, title, *(rate_text(of.get(policy)) for policy in POLICIES)])
-            if (kind, title, extra) in LAWS:
+            seeds = scenario.seeds * scenario.rate / rate
+            of = report.runs.ask(scenario, law, POLICIES, seeds)
+            standard = report.runs.ask(scenario, law, ("wattgov", "floor"), seeds, extra=("--drop", "standard"))
+            rows.append([scenario.title, title, *(rate_text(of.get(policy)) for policy in POLICIES),
+                         rate_text(standard.get("wattgov"))])
+            if place < 3:
                 printed = scenario.printed[kind]
-                rows.append(["", "*the paper*", *(f"*{value:g}*" for value in printed), "", ""])
-            judge_paper(report, scenario, title, of)
+                rows.append(["", "*the paper*", *(f"*{value:g}*" for value in printed), "", "", ""])
+            judge_paper(report, f"{scenario.title}, {title}", of, standard)
             jobs.append(finished(report, scenario, title, law))
     return rows, jobs
 
@@ -126,8 +143,8 @@ def finished(report, scenario, title, law):
 def backlog(report):
     rows = []
     for scenario in SCENARIOS:
-        for kind, title, extra in LAWS + OTHER_LAWS:
-            law = report.law(scenario, kind, extra)
+        for kind, title, extra, rate in laws_of(scenario):
+            law = report.law(scenario, kind, extra, rate)
             if law is None:
                 continue
             of = report.runs.ask(scenario, law, POLICIES, scenario.seeds / 16, duration_s=BACKLOG_S, job="backlog")
@@ -260,7 +277,7 @@ github.com/Azure/AzurePublicDataset, `AzureLLMInferenceTrace_conv.csv`. `--data 
 `DIR/arrivals/azure_llm_2023/AzureLLMInferenceTrace_conv.csv`.
 """
 
-PAPER_HEADER = ["scenario", "arrivals", *POLICIES]
+PAPER_HEADER = ["scenario", "arrivals", *POLICIES, "wattgov, standard drop"]
 BACKLOG_HEADER = ["scenario", "arrivals", "policy", "violations, %", "share of the GPU", "rows/s fine-tuned", "p99, s"]
 CHANGE_HEADER = ["arrivals", "SLO", "policy", "violations first half, %", "second half, %", "caused by the change, points",
                  "fine-tuning's share first half", "second half"]
