@@ -65,8 +65,8 @@ class Runs:
     """Results by options; asked for once, then read from the folder of raw results. What another program than
     the present one said is computed anew, unless `kept_only`."""
 
-    def __init__(self, folder=None, kept_only=False, seeds_factor=1.0):
-        self.data, self.kept_only, self.seeds_factor = folder, kept_only, seeds_factor
+    def __init__(self, folder=None, kept_only=False, seeds_factor=1.0, program=PROGRAM):
+        self.data, self.kept_only, self.seeds_factor, self.program = folder, kept_only, seeds_factor, program
         self.missing = 0
         self.hashes = {}
         self.folder = os.path.join(ROOT, "build/results/serving")
@@ -121,13 +121,13 @@ class Runs:
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 kept = json.load(file)
-            if self.kept_only or kept["program"] == self.hash_of(PROGRAM):
+            if self.kept_only or kept["program"] == self.hash_of(self.program):
                 return {cell["policy"]: cell for cell in kept["result"]["cells"]}
         if self.kept_only:
             self.missing += 1
             return {}
         print(" ".join(words[1:]), file=sys.stderr)
-        done = subprocess.run([*command, "--json"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        done = subprocess.run([self.program, *command[1:], "--json"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               check=False)
         if done.returncode != 0:
             sys.stderr.write(done.stderr)
@@ -135,7 +135,7 @@ class Runs:
             return {}
         result = json.loads(done.stdout)
         with open(path + ".part", "w", encoding="utf-8") as file:
-            json.dump({"command": words, "program": self.hash_of(PROGRAM), "result": result}, file)
+            json.dump({"command": words, "program": self.hash_of(self.program), "result": result}, file)
         os.replace(path + ".part", path)
         return {cell["policy"]: cell for cell in result["cells"]}
 

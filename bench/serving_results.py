@@ -364,8 +364,9 @@ def main():
     parser.add_argument("--only", action="append", choices=PARTS, help="computes this part and writes no document")
     parser.add_argument("--kept", action="store_true", help="runs nothing: writes down what is kept")
     parser.add_argument("--quick", action="store_true", help="a tenth of the runs; writes no document")
+    parser.add_argument("--program", default=cells.PROGRAM)
     args = parser.parse_args()
-    report = Report(cells.Runs(args.data, args.kept, 0.1 if args.quick else 1.0))
+    report = Report(cells.Runs(args.data, args.kept, 0.1 if args.quick else 1.0, args.program))
     if args.only:
         makers = {"paper": paper_text, "backlog": backlog_text, "changes": changes_text, "robust": robust_text}
         for part in args.only:
