@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -33,32 +32,6 @@ SCENARIOS = (
     Scenario("tx2-efficientnet-b4", "TX2, EfficientNet B4", 1.0, 4, 3.0, (8, 10), 880,
              {"uniform": (1, 16, 5.5), "poisson": (3.5, 35.4, 7.4), "twitter": (5.3, 35.0, 7.5)}),
 )
-
-
-class Figures:
-    """What a profile's file says, as far as the document needs it."""
-
-    def __init__(self, path):
-        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-            self.text = file.read()
-        self.fixed_s, self.per_row_s = self.of("latency", "fixed_s"), self.of("latency", "per_row_s")
-        self.step_fixed_s, self.step_per_row_s = self.of("finetune", "fixed_s"), self.of("finetune", "per_row_s")
-        self.update_s, self.noise = self.of("finetune", "update_s"), self.of(None, "noise")
-
-    def of(self, part, name):
-        text, indent = (self.text, "") if part is None else (re.split(rf"^{part}:\n", self.text, flags=re.M)[1], "  ")
-        return float(re.search(rf"^{indent}{name}: ([0-9.]+)", text, re.M).group(1))
-
-    def iteration_s(self, rows):
-        return self.step_fixed_s + rows * self.step_per_row_s + self.update_s
-
-    def room(self, scenario, certainty=2.326):
-        """The share of the GPU that even arrivals leave: batches of b, of which the oldest request waits for b - 1
-        others and then for the batch's time at the 99th percentile of its noise."""
-        shares = [1 - scenario.rate * (self.fixed_s + self.per_row_s * b) / b for b in range(1, 9)
-                  if (b - 1) / scenario.rate + (self.fixed_s + self.per_row_s * b) * (1 + certainty * self.noise)
-                  <= scenario.slo_s]
-        return max([0.0, *shares])
 
 
 class Runs:
@@ -143,7 +116,7 @@ class Runs:
         return self.cells(self.command(*args, **options))
 
 
-# -- Figures of a cell ---------------------------------------------------------------------------------------
+# -- What a cell says ---------------------------------------------------------------------------------------
 
 
 def half_width(cell):
