@@ -19,7 +19,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -81,11 +82,24 @@ static struct wg_serving_setup setup_of(const struct variant *variant,
 
 /* -- The simulator ------------------------------------------------------------------------- */
 
+/* Now, not the most so far: the second number of /proc/self/statm is in pages. */
 static double resident_mb(void)
 {
-    struct rusage usage;
-    (void)getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss / 1024.0;
+    char line[128] = "";
+    uint64_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return (double)NAN;
+    const bool has_line = fgets(line, sizeof line, file) != NULL;
+    (void)fclose(file);
+    char *second = has_line ? strchr(line, ' ') : NULL;
+    if (second == NULL)
+        return (double)NAN;
+    second++;
+    second[strcspn(second, " \n")] = '\0';
+    if (!wg__parse_uint64(second, &pages))
+        return (double)NAN;
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
 }
 
 static double run(const struct wg_serving_setup *setup, struct wg_arrivals *arrivals,
