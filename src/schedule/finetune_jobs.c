@@ -117,8 +117,7 @@ bool wg__finetune_ask(struct wg_scheduler *scheduler, struct wg_finetune_step *o
     return true;
 }
 
-/* -- Events --------------------------------------------------------------------------------------
- */
+/* -- Events ---------------------------------------- */
 
 enum wg_code wg__finetune_submit(struct wg_scheduler *scheduler, const struct wg_finetune_job *job,
                                  struct wg_error *err)

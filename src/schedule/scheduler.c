@@ -29,8 +29,7 @@ enum { QUEUE_CAPACITY = 1024, ANSWERS_SPARE = 256 };
 #define RATE_SLOT_S    0.25
 #define UPDATE_MAX_S   1e6
 
-/* -- Opening
- * --------------------------------------------------------------------------------------- */
+/* -- Opening ---------------------------------------- */
 
 static enum wg_code check_share(const char *what, double value, struct wg_error *err)
 {
@@ -176,8 +175,7 @@ void wg__scheduler_close(struct wg_scheduler *scheduler)
     wg__free(scheduler);
 }
 
-/* -- Asking
- * ---------------------------------------------------------------------------------------- */
+/* -- Asking ---------------------------------------- */
 
 static bool ask_answer(struct wg_scheduler *scheduler, struct wg_action *out)
 {

@@ -2,16 +2,19 @@
  *
  * The next batch: which lane is served, and what is given up.
  *
- * Of several lanes the one whose batch must begin soonest is served first (the least of deadline
- * minus bound; a higher priority before that). Bounds of a batch's time are kept in a table a
- * model, filled as far as the queue needs it, and thrown away when clocks, company or what the
- * predictor has learned change.
+ * Of several lanes those that can be met go first, of them the higher priority, then the one whose
+ * batch must begin soonest (the least of deadline minus bound). Bounds of a batch's time are kept
+ * in a table a model, filled as far as the queue needs it, and thrown away when clocks, company or
+ * what the predictor has learned change.
  *
  * Threads: one at a time.
  */
 #include <math.h>
 
 #include "schedule/scheduler_parts.h"
+
+/* So many hopeless requests in a row are given up before one runs all the same. */
+enum { PROBE_AFTER = 16 };
 
 const double *wg__scheduler_bounds(struct wg_scheduler *scheduler, unsigned m, unsigned rows,
                                    unsigned beside)
@@ -59,28 +62,55 @@ static unsigned rows_of(const struct wg_lane *lane, unsigned max_rows)
     return lane->rows < max_rows ? (unsigned)lane->rows : max_rows;
 }
 
-/* The lane that is served next; NULL: nobody waits. */
-static const struct wg_lane *pick_lane(struct wg_scheduler *scheduler)
+/* Why one lane is served before another. */
+struct urgency {
+    bool is_hopeless; /* its first request is late whatever happens */
+    unsigned priority;
+    double begin_s; /* at the latest, for its first request to be met in a batch of all */
+};
+
+static struct urgency judge_lane(struct wg_scheduler *scheduler, const struct wg_lane *lane)
+{
+    const struct wg_request *first = wg__lane_first(scheduler->queue, lane);
+    const unsigned rows = rows_of(lane, scheduler->models[lane->model].max_rows);
+    const double *bound_s = wg__scheduler_bounds(scheduler, lane->model, rows, company(scheduler));
+    return (struct urgency){
+        .is_hopeless = scheduler->now_s + bound_s[first->rows] > first->deadline_s,
+        .priority = first->priority,
+        .begin_s = first->deadline_s - bound_s[rows],
+    };
+}
+
+static bool is_before(const struct urgency *a, const struct urgency *b)
+{
+    if (a->is_hopeless != b->is_hopeless)
+        return b->is_hopeless;
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    return a->begin_s < b->begin_s;
+}
+
+/* The lane that is served next of those that are not in `tried` (bit i: lane i); NULL: none. */
+static const struct wg_lane *pick_lane(struct wg_scheduler *scheduler, uint64_t *tried)
 {
     const size_t count = wg__queue_lane_count(scheduler->queue);
-    const struct wg_lane *best = count > 0 ? wg__queue_lane(scheduler->queue, 0) : NULL;
-    unsigned best_priority = 0;
-    double best_s = 0.0;
-    for (size_t i = 0; i < count && count > 1; i++) {
-        const struct wg_lane *lane = wg__queue_lane(scheduler->queue, i);
-        const struct wg_request *first = wg__lane_first(scheduler->queue, lane);
-        const unsigned rows = rows_of(lane, scheduler->models[lane->model].max_rows);
-        const double begin_s =
-            first->deadline_s -
-            wg__scheduler_bounds(scheduler, lane->model, rows, company(scheduler))[rows];
-        if (i > 0 && (first->priority > best_priority ||
-                      (first->priority == best_priority && !(begin_s < best_s))))
+    size_t best = count;
+    struct urgency best_urgency = {0};
+    for (size_t i = 0; i < count; i++) {
+        if ((*tried >> i & 1) != 0)
             continue;
-        best = lane;
-        best_priority = first->priority;
-        best_s = begin_s;
+        struct urgency urgency = {0};
+        if (count > 1) /* alone it needs no judgement */
+            urgency = judge_lane(scheduler, wg__queue_lane(scheduler->queue, i));
+        if (best == count || is_before(&urgency, &best_urgency)) {
+            best = i;
+            best_urgency = urgency;
+        }
     }
-    return best;
+    if (best == count)
+        return NULL;
+    *tried |= UINT64_C(1) << best;
+    return wg__queue_lane(scheduler->queue, best);
 }
 
 struct choice_input {
@@ -155,35 +185,64 @@ static void begin_batch(struct wg_scheduler *scheduler, unsigned m, unsigned row
                                    .bound_s = bound_s};
 }
 
-bool wg__scheduler_ask_batch(struct wg_scheduler *scheduler, struct wg_action *out)
+/* A predictor that is wrong by far finds everything hopeless, and would never learn better, since
+ * nothing runs: now and then one runs all the same. */
+static void probe(struct wg_scheduler_model *model, const struct choice_input *input,
+                  enum wg_verdict *verdicts, struct wg_batch_choice *choice)
 {
-    const struct wg_lane *lane = pick_lane(scheduler);
-    if (lane == NULL)
-        return false;
-    const unsigned m = lane->model;
-    const unsigned rows = rows_of(lane, scheduler->models[m].max_rows);
+    for (size_t i = 0; i < input->count && choice->take_count == 0; i++) {
+        if (verdicts[i] != WG_VERDICT_HOPELESS || ++model->hopeless < PROBE_AFTER)
+            continue;
+        verdicts[i] = WG_VERDICT_TAKE;
+        choice->rows = input->items[i].rows;
+        choice->take_count = 1;
+        choice->drop_count--;
+    }
+    if (choice->take_count > 0)
+        model->hopeless = 0;
+}
+
+/* What is done for this lane now; false: nothing. */
+static bool serve_lane(struct wg_scheduler *scheduler, const struct wg_lane *lane,
+                       struct wg_batch_choice *choice)
+{
+    struct wg_scheduler_model *model = &scheduler->models[lane->model];
+    const unsigned rows = rows_of(lane, model->max_rows);
     struct choice_input input;
     gather(scheduler, lane, &input);
     const struct wg_batcher batcher = {
         .kind = scheduler->setup.batcher,
         .drop = scheduler->setup.drop,
-        .max_rows = scheduler->models[m].max_rows,
+        .max_rows = model->max_rows,
         .delay_s = scheduler->setup.batch_delay_s,
     };
     enum wg_verdict verdicts[WG_PLAN_ITEMS_MAX];
-    struct wg_batch_choice choice;
     wg__batcher_choose(&batcher, input.items, input.count, input.oldest_s,
-                       wg__scheduler_bounds(scheduler, m, rows, company(scheduler)),
-                       scheduler->now_s, scheduler->now_s, verdicts, &choice);
-    if (choice.wake_s < scheduler->wake_s)
-        scheduler->wake_s = choice.wake_s;
-    if (choice.take_count + choice.drop_count == 0)
+                       wg__scheduler_bounds(scheduler, lane->model, rows, company(scheduler)),
+                       scheduler->now_s, scheduler->now_s, verdicts, choice);
+    if (choice->wake_s < scheduler->wake_s)
+        scheduler->wake_s = choice->wake_s;
+    if (choice->take_count + choice->drop_count == 0)
         return false;
+    probe(model, &input, verdicts, choice);
     apply(scheduler, &input, verdicts);
-    if (choice.take_count == 0)
-        return false;
-    begin_batch(scheduler, m, choice.rows, out);
     return true;
+}
+
+bool wg__scheduler_ask_batch(struct wg_scheduler *scheduler, struct wg_action *out)
+{
+    uint64_t tried = 0;
+    for (const struct wg_lane *lane = pick_lane(scheduler, &tried); lane != NULL;
+         lane = pick_lane(scheduler, &tried)) {
+        const unsigned m = lane->model;
+        struct wg_batch_choice choice;
+        if (!serve_lane(scheduler, lane, &choice))
+            continue;
+        if (choice.take_count > 0)
+            begin_batch(scheduler, m, choice.rows, out);
+        return choice.take_count > 0; /* lanes may be numbered anew */
+    }
+    return false;
 }
 
 void wg__scheduler_drop_past(struct wg_scheduler *scheduler)

@@ -24,6 +24,7 @@ struct wg_scheduler_model {
     double slo_s;
     struct wg_predictor *predictor; /* owned */
     struct wg_rate rate;
+    unsigned hopeless; /* requests given up in a row, no batch between */
     /* Bounds of a batch's time at `bound_rung`, beside a step of `bound_beside` rows: bound_s[r]
      * for r = 1 .. bound_filled. Owned. */
     double *bound_s;
@@ -138,8 +139,7 @@ enum wg_code wg__finetune_submit(struct wg_scheduler *scheduler, const struct wg
 enum wg_code wg__finetune_cancel(struct wg_scheduler *scheduler, uint64_t id, struct wg_error *err);
 void wg__finetune_step_ended(struct wg_scheduler *scheduler, bool is_failed);
 
-/* -- The policies: how many rows to run now; 0: none --------------------------------------------
- */
+/* -- The policies: how many rows to run now; 0: none ---------------------------------------- */
 
 unsigned wg__finetune_greedy(struct wg_scheduler *scheduler);
 unsigned wg__finetune_polythrottle(struct wg_scheduler *scheduler);

@@ -99,8 +99,7 @@ static void expect_nothing(struct wg_scheduler *scheduler, double now_s)
     assert_false(wg__scheduler_ask(scheduler, now_s, &action));
 }
 
-/* -- Turns ---------------------------------------------------------------------------------------
- */
+/* -- Turns ---------------------------------------- */
 
 static void serves_what_waits_in_one_batch_and_learns_its_time(void **state)
 {
@@ -214,8 +213,74 @@ static void no_lower_priority_costs_a_request_its_turn(void **state)
     }
 }
 
-/* -- Fine-tuning
- * ------------------------------------------------------------------------------------ */
+static void serves_what_can_be_met_before_what_is_late_anyway(void **state)
+{
+    (void)state;
+    const struct wg_serving_model models[] = {usual_model, usual_model};
+    struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    setup.models = models;
+    setup.model_count = 2;
+    setup.drop = WG_DROP_STANDARD;
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    arrive(scheduler, 0.0, 1, 0.05); /* one row takes 0.126 s */
+    tell(scheduler,
+         &(struct wg_event){.kind = WG_EVENT_ARRIVE,
+                            .request = {.id = 2, .model = 1, .rows = 1, .deadline_s = 0.2}});
+    assert_int_equal(expect(scheduler, 0.0, WG_ACTION_RUN_BATCH).batch.requests[0].id, 2);
+    wg__scheduler_close(scheduler);
+}
+
+static void a_lane_that_waits_to_fill_does_not_hold_up_another(void **state)
+{
+    (void)state;
+    const struct wg_serving_model models[] = {usual_model, usual_model};
+    struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    setup.models = models;
+    setup.model_count = 2;
+    setup.batcher = WG_BATCHER_TRITON;
+    setup.batch_delay_s = 0.1;
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    arrive(scheduler, 0.0, 1, 0.3);
+    expect_nothing(scheduler, 0.0);
+    check_close(wg__scheduler_wake_s(scheduler), 0.1, 1e-9);
+    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_ARRIVE,
+                                       .now_s = 0.05,
+                                       .request = {.id = 2, .model = 1, .rows = 8}});
+    assert_int_equal(expect(scheduler, 0.05, WG_ACTION_RUN_BATCH).batch.requests[0].id, 2);
+    wg__scheduler_close(scheduler);
+}
+
+/* Told ten times the truth, everything looks hopeless; what runs all the same teaches better. */
+static void recovers_from_a_prediction_that_makes_everything_hopeless(void **state)
+{
+    (void)state;
+    struct wg_predictor_sample wrong[4];
+    for (size_t i = 0; i < 4; i++) {
+        wrong[i] = batch_samples[i];
+        wrong[i].time_s *= 10.0;
+    }
+    struct wg_serving_model model = usual_model;
+    model.samples = wrong;
+    struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    setup.models = &model;
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    unsigned served = 0; /* of the last 200 */
+    for (uint64_t id = 1; id <= 1000; id++) {
+        const double now_s = (double)id;
+        arrive(scheduler, now_s, id, 0.0);
+        struct wg_action action = {0};
+        bool is_served = false;
+        while (!is_served && wg__scheduler_ask(scheduler, now_s, &action))
+            is_served = action.kind == WG_ACTION_RUN_BATCH;
+        if (is_served)
+            happen(scheduler, WG_EVENT_BATCH_ENDED, now_s + batch_s(action.batch.rows));
+        served += is_served && id > 800;
+    }
+    assert_int_equal(served, 200);
+    wg__scheduler_close(scheduler);
+}
+
+/* -- Fine-tuning ---------------------------------------- */
 
 static void greedy_runs_whole_iterations_beside_inference(void **state)
 {
@@ -346,8 +411,7 @@ static void says_that_an_slo_leaves_no_room(void **state)
     wg__scheduler_close(scheduler);
 }
 
-/* -- Clocks
- * ------------------------------------------------------------------------------------------ */
+/* -- Clocks ---------------------------------------- */
 
 static void orders_one_change_of_clocks_at_a_time(void **state)
 {
@@ -368,8 +432,7 @@ static void orders_one_change_of_clocks_at_a_time(void **state)
     wg__scheduler_close(scheduler);
 }
 
-/* -- Whatever happens
- * --------------------------------------------------------------------------------- */
+/* -- Whatever happens ---------------------------------------- */
 
 static void refuses_events_that_cannot_be(void **state)
 {
@@ -460,6 +523,9 @@ int main(void)
         cmocka_unit_test(refuses_at_once_what_cannot_wait_or_run),
         cmocka_unit_test(serves_the_model_that_must_begin_soonest),
         cmocka_unit_test(no_lower_priority_costs_a_request_its_turn),
+        cmocka_unit_test(serves_what_can_be_met_before_what_is_late_anyway),
+        cmocka_unit_test(a_lane_that_waits_to_fill_does_not_hold_up_another),
+        cmocka_unit_test(recovers_from_a_prediction_that_makes_everything_hopeless),
         cmocka_unit_test(greedy_runs_whole_iterations_beside_inference),
         cmocka_unit_test(polythrottle_waits_while_the_slo_would_break),
         cmocka_unit_test(micro_steps_add_up_to_iterations_and_run_alone),
