@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -32,6 +33,30 @@ SCENARIOS = (
     Scenario("tx2-efficientnet-b4", "TX2, EfficientNet B4", 1.0, 4, 3.0, (8, 10), 880,
              {"uniform": (1, 16, 5.5), "poisson": (3.5, 35.4, 7.4), "twitter": (5.3, 35.0, 7.5)}),
 )
+
+
+class Figures:
+    """What a profile's file says, as far as the document needs it."""
+
+    def __init__(self, path):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            self.text = file.read()
+        self.fixed_s, self.per_row_s = self.of("latency", "fixed_s"), self.of("latency", "per_row_s")
+        self.step_fixed_s, self.step_per_row_s = self.of("finetune", "fixed_s"), self.of("finetune", "per_row_s")
+        self.update_s, self.noise = self.of("finetune", "update_s"), self.of(None, "noise")
+
+    def of(self, part, name):
+        text, indent = (self.text, "") if part is None else (re.split(rf"^{part}:\n", self.text, flags=re.M)[1], "  ")
+        return float(re.search(rf"^{indent}{name}: ([0-9.]+)", text, re.M).group(1))
+
+    def work_s(self, scenario):
+        """The whole job alone, an iteration as one step."""
+        rows, iterations = scenario.job
+        return iterations * (self.step_fixed_s + rows * self.step_per_row_s + self.update_s)
+
+    def batch_s(self, rows):
+        """At the fastest setting."""
+        return self.fixed_s + self.per_row_s * rows
 
 
 class Runs:

@@ -139,7 +139,7 @@ def finished(report, scenario, title, law, is_asked):
             report.judge("1c", where, None, 1.5, "-")
         return [*row, "-", "-", "-"]
     value = (finetune(ours, "finished_s") or float("inf")) / finetune(greedy, "finished_s")
-    earliest = room.earliest_s(room.Figures(scenario.profile), scenario, law)
+    earliest = room.earliest_s(cells.Figures(scenario.profile), scenario, law)
     bound_s = 1.5 * finetune(greedy, "finished_s")
     if is_asked and value > 1.5 and earliest > bound_s:
         report.bounds.append(("1c", where, number(value), "at most 1.5", f"no room: {number(earliest, 1)} s at best, "
@@ -228,7 +228,7 @@ def judge_change(report, where, caused, half, shares, is_paper):
 
 def with_step(scenario, fixed_s):
     """The profile with steps that cost so much besides their rows; an iteration as one step takes what it took."""
-    old = room.Figures(scenario.profile)
+    old = cells.Figures(scenario.profile)
     per_row_s = old.step_per_row_s + (old.step_fixed_s - fixed_s) / scenario.job[0]
     head, tail = old.text.split("finetune:\n", 1)
     tail = re.sub(r"^  fixed_s: .*$", f"  fixed_s: {fixed_s}", tail, count=1, flags=re.M)
@@ -238,7 +238,7 @@ def with_step(scenario, fixed_s):
 
 def variants(report, scenario):
     """What is changed: title, profile, options."""
-    text, make = room.Figures(scenario.profile).text, report.runs.variant
+    text, make = cells.Figures(scenario.profile).text, report.runs.variant
     yield "as calibrated", scenario.profile, ()
     for fixed_ms in (0, 5, 15):
         yield (f"{fixed_ms} ms a step besides its rows", make(f"{scenario.name}-step-{fixed_ms}",

@@ -9,44 +9,21 @@ room than its own unevenness does; the result is the mean over the places at whi
 """
 import csv
 import gzip
-import os
 import random
 import re
 from datetime import datetime
-
-from serving_cells import ROOT
 
 BIN_S, CERTAINTY, PLACES = 5, 2.326, 400
 BURST_S = 60
 
 
-class Figures:
-    """What a profile's file says, as far as it is needed here."""
-
-    def __init__(self, path):
-        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-            self.text = file.read()
-        self.fixed_s, self.per_row_s = self.of("latency", "fixed_s"), self.of("latency", "per_row_s")
-        self.step_fixed_s, self.step_per_row_s = self.of("finetune", "fixed_s"), self.of("finetune", "per_row_s")
-        self.update_s, self.noise = self.of("finetune", "update_s"), self.of(None, "noise")
-
-    def of(self, part, name):
-        text, indent = (self.text, "") if part is None else (re.split(rf"^{part}:\n", self.text, flags=re.M)[1], "  ")
-        return float(re.search(rf"^{indent}{name}: ([0-9.]+)", text, re.M).group(1))
-
-    def work_s(self, scenario):
-        """The whole job alone, an iteration as one step."""
-        rows, iterations = scenario.job
-        return iterations * (self.step_fixed_s + rows * self.step_per_row_s + self.update_s)
-
-    def room(self, scenario, rate):
-        """The share of the GPU that even arrivals leave."""
-        if rate <= 0:
-            return 1.0
-        shares = [1 - rate * (self.fixed_s + self.per_row_s * b) / b for b in range(1, 9)
-                  if (b - 1) / rate + (self.fixed_s + self.per_row_s * b) * (1 + CERTAINTY * self.noise)
-                  <= scenario.slo_s]
-        return max([0.0, *shares])
+def room_of(figures, scenario, rate):
+    """The share of the GPU that even arrivals leave."""
+    if rate <= 0:
+        return 1.0
+    shares = [1 - rate * figures.batch_s(b) / b for b in range(1, 9)
+              if (b - 1) / rate + figures.batch_s(b) * (1 + CERTAINTY * figures.noise) <= scenario.slo_s]
+    return max([0.0, *shares])
 
 
 def counts_of(path):
@@ -90,9 +67,9 @@ def earliest_s(figures, scenario, law):
     """Seconds from the job's coming to its end at best; a mean."""
     work_s = figures.work_s(scenario)
     if not law.startswith("trace:"):
-        room = figures.room(scenario, float(law.split(":")[1]))
+        room = room_of(figures, scenario, float(law.split(":")[1]))
         return work_s / room if room > 0 else float("inf")
-    rooms = [figures.room(scenario, rate) for rate in rates_of(law)]
+    rooms = [room_of(figures, scenario, rate) for rate in rates_of(law)]
     if sum(rooms) <= 0:
         return float("inf")
     total, rng = 0.0, random.Random(1)
