@@ -236,6 +236,34 @@ static void the_report_is_a_page_that_holds_together(void **state)
     }
 }
 
+static void a_report_without_memory_is_marked(void **state)
+{
+    (void)state;
+    const struct wg_serving_study_request request = make_request();
+    struct wg_serving_study *study = NULL;
+    struct wg_serving_timeline timelines[2] = {0};
+    assert_int_equal(wg__serving_study_run(&request, &study, NULL), WG_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(wg__serving_timeline_run(&timelines[i], &request, i, 0, NULL), WG_OK);
+    bool has_failed = true;
+    size_t failures = 0;
+    for (size_t nth = 1; has_failed && nth < 100000; nth += 1 + nth / 8) {
+        struct wg_buffer out;
+        wg__buffer_init(&out);
+        wg__alloc_fail_from(nth);
+        wg__report_serving(study, &request, timelines, "x", &out);
+        wg__alloc_fail_from(0);
+        has_failed = out.failed;
+        failures += has_failed;
+        wg__buffer_fini(&out);
+    }
+    assert_false(has_failed);
+    assert_true(failures > 10);
+    for (size_t i = 0; i < 2; i++)
+        wg__serving_timeline_fini(&timelines[i]);
+    wg__serving_study_free(study);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +274,7 @@ int main(void)
         cmocka_unit_test(the_law_is_that_under_which_ours_fares_worst),
         cmocka_unit_test(drawing_shows_what_lies_in_the_window),
         cmocka_unit_test(the_report_is_a_page_that_holds_together),
+        cmocka_unit_test(a_report_without_memory_is_marked),
     };
     return run_tests(tests);
 }
