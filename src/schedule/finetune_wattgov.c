@@ -30,8 +30,9 @@
 
 #include "schedule/scheduler_parts.h"
 
-/* Normal quantile of the arrivals during a step: one in ten is worse. */
-#define ARRIVALS_Z 1.28
+/* Normal quantile of the arrivals during a step. Little more than the mean: a batch that grew too
+ * large can still be cut to what its oldest request bears. */
+#define ARRIVALS_Z 0.3
 
 /* Whoever comes while the next batch runs counts by the mean: the batch after it may be shrunk. */
 #define ECHO_Z 0.0
@@ -40,7 +41,7 @@
 #define ROOM_MIN 0.02
 
 /* Where the slack bears it, a step is so many times the usual: each has a cost of its own. */
-#define LONG_STEP 2.0
+#define LONG_STEP 4.0
 
 /* So many steps of the minimum share may be owed before one makes requests wait. */
 #define OWED_STEPS 4.0
@@ -149,11 +150,11 @@ static double tightest_slo_s(const struct wg_scheduler *scheduler)
     return slo_s;
 }
 
-/* Half as many as before, over the usual length and down to half of it; 0: no smaller one. */
+/* The next shorter step to try: by halves, over the usual one, down to half of that; 0: none. */
 static unsigned fewer_rows(unsigned rows, unsigned usual)
 {
     if (rows > usual)
-        return usual;
+        return rows / 2 > usual ? rows / 2 : usual;
     return rows == usual ? usual / 2 : 0;
 }
 
