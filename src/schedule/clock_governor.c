@@ -247,7 +247,8 @@ static void evaluate(struct wg_clock_governor *governor, const struct wg_clock_v
     look(governor, view);
     refresh_law(governor, view->predictor, governor->rung);
     weigh_anew(governor, governor->rung);
-    governor->refreshed = (governor->refreshed + 1) % count;
+    if (++governor->refreshed >= count)
+        governor->refreshed = 0;
     refresh_law(governor, view->predictor, governor->refreshed);
     weigh_anew(governor, governor->refreshed);
     if (!governor->is_evaluated)
@@ -313,7 +314,7 @@ static bool pays(const struct wg_clock_governor *governor, size_t other)
 size_t wg__clock_governor_ask(struct wg_clock_governor *governor, const struct wg_clock_view *view)
 {
     const double now_s = view->now_s;
-    if (governor->setup.ladder.count == 1)
+    if (governor->setup.ladder.count <= 1)
         return 0;
     evaluate(governor, view);
     governor->slo_s = view->slo_s;

@@ -62,13 +62,13 @@ static void compare(const char *before, const char *behind, double dispersion,
     static const unsigned sizes[] = {1, 4, 8, 32};
     static const double fixed[] = {0.2, 0.5, 0.8}, noises[] = {0, 0.05};
     static const double loads[] = {0.1, 0.3, 0.5, 0.7, 0.85};
-    enum { SIZES = 4, LAWS = 3, NOISES = 2, LOADS = 5 };
+    const size_t size_count = 4, law_count = 3, noise_count = 2, load_count = 5;
     *figures = (struct figures){0};
-    for (size_t i = 0; i < (size_t)SIZES * LAWS * NOISES * LOADS; i++) {
-        const unsigned size = sizes[i % SIZES];
-        const struct wg_batch_law law = line(fixed[i / SIZES % LAWS], size);
-        const double cv = noises[i / (SIZES * LAWS) % NOISES];
-        const double load = loads[i / (SIZES * LAWS * NOISES)];
+    for (size_t i = 0; i < size_count * law_count * noise_count * load_count; i++) {
+        const unsigned size = sizes[i % size_count];
+        const struct wg_batch_law law = line(fixed[i / size_count % law_count], size);
+        const double cv = noises[i / (size_count * law_count) % noise_count];
+        const double load = loads[i / (size_count * law_count * noise_count)];
         const double rate = load * size / law.time_s[law.count - 1];
         char text[600];
         (void)snprintf(text, sizeof text, "%s%.17g%s", before, rate, behind);
