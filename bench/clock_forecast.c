@@ -196,7 +196,7 @@ static double forecast_ns(void)
         wg__clock_forecast(&law, &load, &forecast);
         sum_s += forecast.latency_s;
     }
-    const double spent_ns = (double)(wg__clock_thread_ns() - from_ns) / SPEED_ROUNDS;
+    const double spent_ns = (double)(wg__clock_thread_ns() - from_ns) / (double)SPEED_ROUNDS;
     return sum_s > 0 ? spent_ns : (double)NAN;
 }
 

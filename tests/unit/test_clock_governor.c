@@ -267,6 +267,22 @@ static void goes_up_at_once(void **state)
     assert_int_equal(wg__clock_governor_ask(&governor, &view), 0);
 }
 
+/* At rung 3 a lone row takes 61 ms longer than at rung 0, eight take 285 ms longer. */
+static void rescues_a_batch_that_would_be_late_here_but_not_at_the_fastest_rung(void **state)
+{
+    (void)state;
+    const struct wg_clock_setup setup = usual_setup();
+    struct wg_clock_governor governor = open_governor(&setup);
+    struct wg_clock_view view = usual_view(1);
+    ask_for(&governor, &view, 10);
+    assert_int_equal(governor.rung, 3);
+    view.slack_s = 0.1;
+    view.rows = 1;
+    assert_int_equal(wg__clock_governor_ask(&governor, &view), 3);
+    view.rows = 8;
+    assert_int_equal(wg__clock_governor_ask(&governor, &view), 0);
+}
+
 static void stays_where_a_change_does_not_pay(void **state)
 {
     (void)state;
@@ -453,7 +469,7 @@ static void names_what_is_wrong_with_a_ladder(void **state)
          "clock ladder: mem_clock of rung 1 is 1.5, expected above 0, at most 1"},
         {OF(ladder.rungs[3].busy_power_w), -1,
          "clock ladder: busy_power_w of rung 3 is -1 W, expected 0 to 1e9"},
-        {OF(ladder.rungs[0].idle_power_w), INFINITY,
+        {OF(ladder.rungs[0].idle_power_w), (double)INFINITY,
          "clock ladder: idle_power_w of rung 0 is inf W, expected 0 to 1e9"},
         {OF(ladder.rungs[0].finetune_power_w), -2,
          "clock ladder: finetune_power_w of rung 0 is -2 W, expected 0 to 1e9"},
@@ -497,6 +513,7 @@ int main(void)
         cmocka_unit_test(predicts_the_power_of_a_busy_and_an_idle_server),
         cmocka_unit_test(goes_down_only_after_the_hold),
         cmocka_unit_test(goes_up_at_once),
+        cmocka_unit_test(rescues_a_batch_that_would_be_late_here_but_not_at_the_fastest_rung),
         cmocka_unit_test(stays_where_a_change_does_not_pay),
         cmocka_unit_test(does_not_flap_under_a_steady_load),
         cmocka_unit_test(keeps_its_promise_with_a_prediction_that_is_wrong),
