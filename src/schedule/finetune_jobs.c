@@ -6,9 +6,10 @@
  * step that failed takes its iteration back to the beginning: the gradients of the others are lost
  * with the process that held them.
  *
- * The minimum share is an account: while a job waits it earns min_share of the time, and each step
- * spends what it took. What it is owed is bounded, so that a long night without room is not
- * followed by a morning without service.
+ * The minimum share is an account: while a job waits and there is room it earns min_share of the
+ * time, and each step spends what it took. What it is owed is bounded, and nothing is owed for a
+ * time in which the SLO left no room: a night without any must not be followed by a morning without
+ * service.
  *
  * Threads: one at a time.
  */
@@ -60,7 +61,7 @@ void wg__finetune_count_time(struct wg_scheduler *scheduler)
     const double keep = exp(-span_s / SHARE_MEMORY_S);
     scheduler->share = scheduler->share * keep + (scheduler->step.runs ? 1.0 - keep : 0.0);
     scheduler->share_since_s = now_s;
-    if (scheduler->jobs.count > 0 && scheduler->setup.min_share > 0.0)
+    if (scheduler->jobs.count > 0 && scheduler->has_room && scheduler->setup.min_share > 0.0)
         scheduler->credit_s =
             fmin(scheduler->credit_s + scheduler->setup.min_share * span_s, CREDIT_MAX_S);
     if (scheduler->step.runs)
@@ -86,6 +87,7 @@ void wg__finetune_begin(struct wg_scheduler *scheduler, unsigned rows, bool is_a
         .predicted_s = wg__finetune_step_s(scheduler, rows),
         .rung = scheduler->rung,
     };
+    scheduler->step_is_due = false;
     if (scheduler->batch.runs)
         scheduler->batch.is_pure = false;
 }

@@ -176,7 +176,8 @@ unsigned wg__finetune_wattgov(struct wg_scheduler *scheduler)
         least = rows;
     }
     /* Owed by the minimum share: where it harms least, that is when nobody waits, or, when that
-     * never comes, at the next turn. */
-    const double nobody_waits = wg__queue_count(scheduler->queue) == 0 ? 1.0 : OWED_STEPS;
-    return scheduler->credit_s > nobody_waits * step_s ? least : 0;
+     * never comes, between two batches. */
+    if (wg__queue_count(scheduler->queue) == 0)
+        return scheduler->credit_s > step_s ? least : 0;
+    return scheduler->step_is_due && scheduler->credit_s > OWED_STEPS * step_s ? least : 0;
 }

@@ -165,6 +165,7 @@ static void begin_batch(struct wg_scheduler *scheduler, unsigned m, unsigned row
     struct wg_scheduler_batch *batch = &scheduler->batch;
     const unsigned beside = company(scheduler);
     const double bound_s = wg__scheduler_bounds(scheduler, m, rows, beside)[rows];
+    scheduler->step_is_due = true;
     batch->runs = true;
     batch->is_pure = true;
     batch->model = m;

@@ -87,12 +87,12 @@ struct wg_scheduler {
     struct wg_scheduler_jobs jobs;
     bool has_done_job;
     uint64_t done_job;
-    double credit_s;       /* of the minimum share: GPU time that fine-tuning is owed */
-    double credit_since_s; /* counted until then */
-    double share;          /* of the last seconds that went to steps */
+    double credit_s;  /* of the minimum share: GPU time that fine-tuning is owed */
+    bool step_is_due; /* a batch ran since the last step */
+    double share;     /* of the last seconds that went to steps */
     double share_since_s;
     bool has_room;
-    double room_since_s; /* judged then; NAN: never */
+    double room_since_s; /* judged then; -HUGE_VAL: never */
 
     struct wg_clock_governor governor;
     size_t rung;        /* acts */

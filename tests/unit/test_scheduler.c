@@ -411,6 +411,31 @@ static void says_that_an_slo_leaves_no_room(void **state)
     wg__scheduler_close(scheduler);
 }
 
+/* The other half of "no room": what could not be given is not made up for at the users' cost. */
+static void owes_nothing_for_a_time_without_room(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .slo_s = 0.25});
+    double now_s = 0.0;
+    for (uint64_t id = 1; id <= 1600; id++) {
+        now_s = 0.125 * (double)id;
+        arrive(scheduler, now_s, id, 0.0);
+        if (id == 80)
+            submit(scheduler, now_s, 7, 100);
+        struct wg_action action;
+        while (wg__scheduler_ask(scheduler, now_s, &action)) {
+            assert_int_equal(action.kind, WG_ACTION_RUN_BATCH);
+            happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
+        }
+    }
+    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .now_s = now_s, .slo_s = 0.7});
+    arrive(scheduler, now_s, 2000, now_s + 0.145); /* its batch is bounded by 0.139 s */
+    (void)expect(scheduler, now_s, WG_ACTION_RUN_BATCH);
+    wg__scheduler_close(scheduler);
+}
+
 /* -- Clocks ---------------------------------------- */
 
 static void orders_one_change_of_clocks_at_a_time(void **state)
@@ -531,6 +556,7 @@ int main(void)
         cmocka_unit_test(micro_steps_add_up_to_iterations_and_run_alone),
         cmocka_unit_test(a_failed_step_takes_its_iteration_back),
         cmocka_unit_test(says_that_an_slo_leaves_no_room),
+        cmocka_unit_test(owes_nothing_for_a_time_without_room),
         cmocka_unit_test(orders_one_change_of_clocks_at_a_time),
         cmocka_unit_test(refuses_events_that_cannot_be),
         cmocka_unit_test(names_setups_that_cannot_be),
