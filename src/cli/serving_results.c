@@ -13,6 +13,9 @@
 
 enum { COUNT_BYTES = 24 };
 
+/* Of a batch's time: one in a hundred batches takes longer than its mean by so many deviations. */
+#define ROOM_SIGMAS 2.326
+
 /* -- Figures ---------------------------------------------------------------------------------- */
 
 struct wg_serving_room wg__serving_room(const struct wg_serving_profile *profile, size_t rung,
@@ -23,7 +26,8 @@ struct wg_serving_room wg__serving_room(const struct wg_serving_profile *profile
         const double batch_s = wg__profile_batch_s(profile, rung, b);
         const double wait_s = rate > 0 ? (b - 1) / rate : b > 1 ? HUGE_VAL : 0;
         const double share = rate * batch_s / b;
-        if (wait_s + batch_s <= slo_s && !(share >= room.share))
+        const double late_s = batch_s * (1 + ROOM_SIGMAS * profile->noise);
+        if (wait_s + late_s <= slo_s && !(share >= room.share))
             room = (struct wg_serving_room){.share = share, .batch = b};
     }
     return room;

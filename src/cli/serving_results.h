@@ -5,7 +5,8 @@
  *
  * What a load leaves for fine-tuning at best has a closed form. Batches of b that come at an even
  * rate r take r t(b) / b of the GPU, and the first of their requests waits (b - 1) / r + t(b),
- * which must be within the SLO; the least share over such b is what inference takes at least.
+ * which must be within the SLO, for t(b) of 99 of a hundred batches; the least share over such b is
+ * what inference takes at least.
  * Requests that come in bursts make smaller or later batches, so a policy that breaks no deadline
  * leaves less room. No b: the SLO leaves none.
  *
