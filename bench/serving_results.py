@@ -21,6 +21,7 @@ import importlib
 import os
 import re
 import sys
+import textwrap
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -92,8 +93,10 @@ def judge_paper(report, where, of, standard, printed):
         report.judge("1b", what, None, 0.2, "-")
         return
     share, upper = cells.ratio(of["wattgov"], poly)
-    report.judge("1b", what, share, 0.2, number(share, 3), upper)
-    if printed:
+    floor, _ = cells.ratio(of["floor"], poly)
+    text = number(share, 3) if share <= 0.2 else f"{number(share, 3)}; without fine-tuning {number(floor, 3)}"
+    report.judge("1b", what, share, 0.2, text, upper)
+    if printed and not where.count("Twitter"):  # that was another minute
         ours, adaptive = 100 * of["wattgov"]["violation_rate"], printed[2]
         report.judge("1b", f"{where}: wattgov over what the paper prints for adaptive", ours / adaptive, 0.2,
                      number(ours / adaptive, 3), (ours + 100 * cells.half_width(of["wattgov"])) / adaptive)
@@ -303,7 +306,9 @@ def paper_text(report):
     orin = SCENARIOS[0]
     text = ("## 1. The paper's two scenarios\n\nViolations in percent, runs of 30 s, at least 100,000 requests a cell. "
             "*The paper* printed one run of 240 or 120 requests a cell; its `polythrottle` column is what it calls "
-            "adaptive, whose rule it does not tell in full.\n\n" + table(PAPER_HEADER, rows)
+            "adaptive, whose rule it does not tell in full. Of Twitter's counts that we have, the minute of highest "
+            "variance falls from 250/s to 50/s; at the rate of the other rows its first half is more than the GPU can serve, "
+            "so there is a row at a lower rate too, where `none` comes near what the paper prints.\n\n" + table(PAPER_HEADER, rows)
             + example(report, orin, "poisson:8", POLICIES, orin.seeds))
     text += (f"\nWhen the job was done, in seconds, in runs of {LONG_S} s (and in how many of them it was); 1.5 times greedy's "
              "time; and the time in which it could be done at best beside requests that are all in time "
@@ -355,6 +360,15 @@ def other_part(name, report):
     return module.section(report)
 
 
+def wrapped(text):
+    """Paragraphs broken into lines; tables, headings and commands as they are."""
+    lines = []
+    for line in text.split("\n"):
+        is_prose = line and line[0] not in "|# -"
+        lines += textwrap.wrap(line, 118, break_long_words=False, break_on_hyphens=False) if is_prose else [line]
+    return "\n".join(lines)
+
+
 def document(report):
     parts = [paper_text(report), backlog_text(report), changes_text(report)]
     for number_of, title, name in ((3, "Energy", "serving_energy"), (4, "Speed", "serving_speed_results")):
@@ -367,6 +381,7 @@ def document(report):
         parts.append(f"{report.runs.missing} commands gave no result when this was written: `-`, above.\n")
     if report.no_data:
         parts.append("The traces were not all there when this was written, so their rows are missing.\n")
+    parts = [wrapped(part) for part in parts]
     head = INTRO.format(seed=cells.FIRST_SEED) + "\n## What was to be reached\n\n"
     head += table(["point", "figure", "value", "bound", ""], report.bounds)
     return "\n".join([head, *parts])
