@@ -8,7 +8,8 @@
  * The GPU is PolyThrottle's Orin with B7, (0.061 + 0.066 b) s at the highest clocks, 60 % of which
  * scale with the GPU's clock and 30 % with the memory's; noise 3 %. The first fit sees one sample
  * of 1 .. 8 rows at three of five clock settings, then batches of any size and clocks are told.
- * `mending` gives the root mean square error, as a share, over all sizes and clocks and 100 seeds:
+ * `mending` gives the root mean square error, as a share, over all sizes and clocks and 100 seeds,
+ * `margin` the mean margin of the bound:
  *
  *     right      the samples come from the same GPU
  *     slow, fast from one 30 % slower, or faster
@@ -89,12 +90,17 @@ static double square_error(const struct wg_predictor *predictor, const struct gp
     return sum / (double)(ROWS * CLOCKS);
 }
 
-static void print_mending(const struct gpu *first, bool is_last)
+static const size_t told[] = {0, 20, 50, 100, 200, 1000};
+enum { STEPS = sizeof told / sizeof *told };
+
+struct mending {
+    double errors[STEPS], margins[STEPS];
+};
+
+static void mend(const struct gpu *first, struct mending *out)
 {
-    static const size_t told[] = {0, 20, 50, 100, 200, 1000};
-    enum { STEPS = sizeof told / sizeof *told };
     const struct gpu truth = {"", 1.0, 1.0, 1.0, first->wave};
-    double squares[STEPS] = {0};
+    *out = (struct mending){0};
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct wg_rng rng;
         wg__rng_init(&rng, seed);
@@ -106,13 +112,20 @@ static void print_mending(const struct gpu *first, bool is_last)
                     run(&truth, rows, wg__rng_below(&rng, CLOCKS), &rng);
                 wg__predictor_tell(predictor, &sample);
             }
-            squares[step] += square_error(predictor, &truth) / (double)SEEDS;
+            out->errors[step] += square_error(predictor, &truth) / (double)SEEDS;
+            out->margins[step] += wg__predictor_margin(predictor) / (double)SEEDS;
         }
         wg__predictor_close(predictor);
     }
-    printf("  \"%s\": {", first->name);
     for (size_t step = 0; step < STEPS; step++)
-        printf("%s\"%zu\": %.4f", step ? ", " : "", told[step], sqrt(squares[step]));
+        out->errors[step] = sqrt(out->errors[step]);
+}
+
+static void print_steps(const char *name, const double *values, bool is_last)
+{
+    printf("  \"%s\": {", name);
+    for (size_t step = 0; step < STEPS; step++)
+        printf("%s\"%zu\": %.4f", step ? ", " : "", told[step], values[step]);
     printf("}%s\n", is_last ? "" : ",");
 }
 
@@ -159,9 +172,15 @@ int main(void)
     };
     static const unsigned sizes[] = {1, 8, 32, 128};
     const size_t count = sizeof first / sizeof *first, last = sizeof sizes / sizeof *sizes - 1;
+    struct mending mendings[sizeof first / sizeof *first];
     printf("{\"mending\": {\n");
+    for (size_t i = 0; i < count; i++) {
+        mend(&first[i], &mendings[i]);
+        print_steps(first[i].name, mendings[i].errors, i + 1 == count);
+    }
+    printf("},\n\"margin\": {\n");
     for (size_t i = 0; i < count; i++)
-        print_mending(&first[i], i + 1 == count);
+        print_steps(first[i].name, mendings[i].margins, i + 1 == count);
     printf("},\n\"cost\": {\n");
     for (size_t i = 0; i <= last; i++)
         print_cost(sizes[i], i == last);

@@ -11,6 +11,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "math/statistics.h"
+
+/* Fewer that are all below, or all above, would say too little. */
+enum { NEWEST_MIN = 48, HIGHEST_MIN = 5 };
 
 bool wg__conformal_init(struct wg_conformal *conformal, size_t window, double miss)
 {
@@ -46,7 +50,46 @@ static size_t place_of(const struct wg_conformal *conformal, double value)
     return low;
 }
 
-void wg__conformal_tell(struct wg_conformal *conformal, double residual)
+/* The newest that are kept when the older ones are forgotten: so many that they make a margin. */
+static size_t newest_of(const struct wg_conformal *conformal)
+{
+    const double enough = ceil(1.0 / conformal->miss) - 1.0;
+    return enough > (double)NEWEST_MIN ? (size_t)enough : NEWEST_MIN;
+}
+
+/* The residual that was told so long ago; 1: the last one. */
+static double told_before(const struct wg_conformal *conformal, size_t back)
+{
+    const size_t next = conformal->next;
+    return conformal->recent[next >= back ? next - back : next + conformal->window - back];
+}
+
+/* Whether each of the newest is below the highest third of the older ones. Whatever the residuals'
+ * distribution, that happens by chance less than once in 3000 times while they are exchangeable. */
+static bool are_newest_lower(const struct wg_conformal *conformal, size_t newest)
+{
+    const size_t older = conformal->count > newest ? conformal->count - newest : 0;
+    const size_t third = older / 3 + 1;
+    const size_t highest = third > HIGHEST_MIN ? third : HIGHEST_MIN;
+    if (older < highest)
+        return false;
+    const double limit = conformal->sorted[conformal->count - highest];
+    for (size_t back = 1; back <= newest; back++) {
+        if (told_before(conformal, back) >= limit)
+            return false;
+    }
+    return true;
+}
+
+static void forget_older(struct wg_conformal *conformal, size_t newest)
+{
+    for (size_t back = 1; back <= newest; back++)
+        conformal->sorted[back - 1] = told_before(conformal, back);
+    wg__sort(conformal->sorted, newest);
+    conformal->count = newest;
+}
+
+static void add(struct wg_conformal *conformal, double residual)
 {
     double *sorted = conformal->sorted;
     const size_t to = place_of(conformal, residual);
@@ -66,6 +109,14 @@ void wg__conformal_tell(struct wg_conformal *conformal, double residual)
     }
     conformal->recent[conformal->next] = residual;
     conformal->next = conformal->next + 1 == conformal->window ? 0 : conformal->next + 1;
+}
+
+void wg__conformal_tell(struct wg_conformal *conformal, double residual)
+{
+    const size_t newest = newest_of(conformal);
+    add(conformal, residual);
+    if (are_newest_lower(conformal, newest))
+        forget_older(conformal, newest);
 }
 
 double wg__conformal_margin(const struct wg_conformal *conformal, double first)

@@ -8,6 +8,10 @@
  * from. Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World" (2005), section 2.2;
  * Lei et al., "Distribution-free predictive inference for regression", JASA 113 (2018).
  *
+ * When all of the newest are below the highest third of the older ones, the older ones are
+ * forgotten: they come from before something was learned, and would keep the bound wide until they
+ * have left the window. That it may happen by chance costs no more than a smaller window.
+ *
  * Owns: its two arrays.    Threads: one at a time.
  */
 #ifndef WG_SCHEDULE_CONFORMAL_H
@@ -29,7 +33,8 @@ struct wg_conformal {
 bool wg__conformal_init(struct wg_conformal *conformal, size_t window, double miss);
 void wg__conformal_fini(struct wg_conformal *conformal);
 
-/* Costs a search and a move of the window's doubles at most. `residual` is finite. */
+/* Costs a search and a move of the window's doubles at most, but for the rare time that it forgets.
+ * `residual` is finite. */
 void wg__conformal_tell(struct wg_conformal *conformal, double residual);
 
 /* The margin, >= 0; `first`, or the largest residual if that is larger, until there are enough. */

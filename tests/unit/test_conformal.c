@@ -65,7 +65,7 @@ static void before_there_are_enough_the_larger_of_first_and_largest_holds(void *
     wg__conformal_tell(&conformal, -0.5);
     assert_true(wg__conformal_margin(&conformal, 0.1) == 0.3);
     for (int i = 0; i < 50; i++)
-        wg__conformal_tell(&conformal, -0.5);
+        wg__conformal_tell(&conformal, 0.04);
     assert_true(wg__conformal_margin(&conformal, 0.1) == 0.047);
     wg__conformal_fini(&conformal);
     assert_true(wg__conformal_init(&conformal, 200, 0.02));
@@ -82,6 +82,52 @@ static void residuals_below_zero_leave_no_margin(void **state)
     for (int i = 0; i < 20; i++)
         wg__conformal_tell(&conformal, -1.0 - i);
     assert_true(wg__conformal_margin(&conformal, 0.1) == 0.0);
+    wg__conformal_fini(&conformal);
+}
+
+/* Twenty large ones, then small ones: 49 of those are enough for a margin of their own, and the
+ * last of the large ones isn't waited for. */
+static void older_ones_are_forgotten_when_all_newest_are_far_lower(void **state)
+{
+    (void)state;
+    struct wg_conformal conformal;
+    assert_true(wg__conformal_init(&conformal, 200, 0.02));
+    for (int i = 0; i < 20; i++)
+        wg__conformal_tell(&conformal, 0.4);
+    for (int i = 0; i < 48; i++) {
+        wg__conformal_tell(&conformal, 0.05);
+        assert_true(wg__conformal_margin(&conformal, 0.1) == 0.4);
+    }
+    wg__conformal_tell(&conformal, 0.05);
+    assert_int_equal(conformal.count, 49);
+    assert_true(wg__conformal_margin(&conformal, 0.1) == 0.05);
+    for (int i = 0; i < 200; i++) { /* around the ring, and full again */
+        wg__conformal_tell(&conformal, 0.05 + 0.0001 * i);
+        assert_int_equal(conformal.count, i < 151 ? 50 + i : 200);
+    }
+    assert_true(wg__conformal_margin(&conformal, 0.1) == 0.05 + 0.0001 * 196);
+    wg__conformal_fini(&conformal);
+}
+
+/* Of phases that are five times as noisy only some are high, so they stay in mind. */
+static void noise_that_comes_and_goes_is_not_forgotten(void **state)
+{
+    (void)state;
+    enum { CALM = 60, CYCLES = 500 };
+    struct wg_conformal conformal;
+    struct wg_rng rng;
+    wg__rng_init(&rng, 3);
+    size_t misses = 0;
+    assert_true(wg__conformal_init(&conformal, 200, 0.02));
+    for (int i = 0; i < CYCLES * (CALM + 20); i++) {
+        const double sd = i % (CALM + 20) < CALM ? 0.03 : 0.15;
+        const double residual = sd * wg__rng_normal(&rng);
+        misses += residual > wg__conformal_margin(&conformal, 0.1);
+        wg__conformal_tell(&conformal, residual);
+    }
+    const double share = (double)misses / (double)(CYCLES * (CALM + 20));
+    if (!(share < 0.021))
+        fail_msg("exceeded by %g, promised 0.02", share);
     wg__conformal_fini(&conformal);
 }
 
@@ -124,6 +170,8 @@ int main(void)
         cmocka_unit_test(the_margin_is_the_quantile_of_the_window),
         cmocka_unit_test(before_there_are_enough_the_larger_of_first_and_largest_holds),
         cmocka_unit_test(residuals_below_zero_leave_no_margin),
+        cmocka_unit_test(older_ones_are_forgotten_when_all_newest_are_far_lower),
+        cmocka_unit_test(noise_that_comes_and_goes_is_not_forgotten),
         cmocka_unit_test(it_is_exceeded_as_often_as_it_says),
         cmocka_unit_test(reports_when_memory_has_run_out),
     };
