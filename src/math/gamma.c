@@ -11,6 +11,10 @@
 
 #include "math/normal.h"
 
+/* Below it the shape, 1 / cv^2, is so large that the test of what is drawn is lost in rounding, or
+ * no number at all; the distribution is normal then, its skewness (2 cv) beyond notice. */
+#define CV_NORMAL 1e-6
+
 /* Gamma with mean 1 and shape >= 1. */
 static double draw_gamma(double shape, struct wg_rng *rng)
 {
@@ -31,6 +35,8 @@ double wg__rng_gamma_factor(struct wg_rng *rng, double cv)
         return 1.0;
     if (cv == 1.0)
         return -log(wg__rng_uniform(rng));
+    if (cv < CV_NORMAL)
+        return 1.0 + cv * wg__rng_normal(rng);
     const double shape = 1.0 / (cv * cv);
     if (shape >= 1.0)
         return draw_gamma(shape, rng);

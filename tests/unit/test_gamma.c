@@ -53,6 +53,26 @@ static void the_tail_is_that_of_erlang(void **state)
     }
 }
 
+/* The smaller ones once drew for ever: their shape is infinite. */
+static void a_variation_that_is_hardly_one_is_drawn_too(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    static const double variations[] = {1e-5, 1e-7, 1e-12, 1e-155, 1e-320};
+    for (size_t i = 0; i < sizeof variations / sizeof *variations; i++) {
+        struct wg_rng rng;
+        wg__rng_init(&rng, 10 + i);
+        double squares = 0.0;
+        for (unsigned n = 0; n < COUNT; n++) {
+            const double off = wg__rng_gamma_factor(&rng, variations[i]) - 1.0;
+            squares += off * off;
+        }
+        const double v = variations[i] * variations[i];
+        check_close_abs(squares / (double)COUNT, v, 0.0,
+                        5.0 * v * sqrt(2.0 / (double)COUNT) + 1e-28);
+    }
+}
+
 static void no_variation_draws_nothing(void **state)
 {
     (void)state;
@@ -69,6 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_have_the_moments_of_a_gamma_variable),
         cmocka_unit_test(the_tail_is_that_of_erlang),
+        cmocka_unit_test(a_variation_that_is_hardly_one_is_drawn_too),
         cmocka_unit_test(no_variation_draws_nothing),
     };
     return run_tests(tests);
