@@ -29,8 +29,8 @@ enum wg_code wg__parse_serving_seconds(const char *option, const char *text, dou
         return WG_OK;
     }
     char accepted[WORD_SIZE * 2];
-    (void)snprintf(accepted, sizeof accepted, "a time in %g .. %g s, as 0.7, 0.7s or 700ms", min_s,
-                   max_s);
+    (void)snprintf(accepted, sizeof accepted, "a time in %.*f .. %.0f s, as 0.7, 0.7s or 700ms",
+                   min_s < 1e-3 ? 6 : 3, min_s, max_s);
     return wg__option_reject(err, option, text, accepted);
 }
 
@@ -257,6 +257,21 @@ static enum wg_code parse_clocks(const char *text, const struct wg_clock_ladder 
                                  known, ladder->count + 2, err);
 }
 
+/* Of what the scheduler is told: also ten times too long by --believe. */
+static enum wg_code check_iteration(const struct wg_serving_profile *profile,
+                                    const struct wg_finetune_job *job, struct wg_error *err)
+{
+    for (size_t i = 0; i < profile->ladder.count; i++) {
+        const double time_s = wg__profile_step_s(profile, i, job->batch, true);
+        if (time_s > longest_s)
+            return wg__fail(err, WG_EINVAL,
+                            "--finetune: an iteration of %u rows takes %g s at '%s', expected at "
+                            "most %.0f s",
+                            job->batch, time_s, profile->ladder.rungs[i].name, longest_s);
+    }
+    return WG_OK;
+}
+
 static enum wg_code parse_finetune(const struct wg_serving_args *args,
                                    const struct wg_serving_profile *profile,
                                    struct wg_serving_setup *out, struct wg_error *err)
@@ -269,7 +284,7 @@ static enum wg_code parse_finetune(const struct wg_serving_args *args,
                         "--finetune: '%s', but the profile says nothing of fine-tuning; expected "
                         "off",
                         args->finetune);
-    return code;
+    return code == WG_OK && out->has_job ? check_iteration(profile, &out->job, err) : code;
 }
 
 /* Each is opened once, so that a mistake is told before anything is computed. */

@@ -17,7 +17,10 @@
 
 enum { WHERE_SIZE = 64, KEYS_SIZE = 160, KEYS_MAX = 16 };
 
+/* What a scheduler can be told, even if by --believe ten times off, of a batch beside a step. */
+#define SECONDS_MIN  1e-6
 #define SECONDS_MAX  1e6
+#define CHANGE_MAX_S 3600
 #define JOULES_MAX   1e6
 #define WATTS_MAX    1e6
 #define SLOWDOWN_MAX 100
@@ -123,6 +126,15 @@ static enum wg_code fail_kind(const struct reader *reader, wg_yaml_node node, co
                          expected);
 }
 
+static enum wg_code fail_key(const struct reader *reader, wg_yaml_node node, const char *where,
+                             const char *key, const char *all)
+{
+    const size_t length = strlen(where);
+    return wg__yaml_fail(reader->yaml, node, reader->err, "%.*s%sunknown key '%.32s'; expected %s",
+                         (int)(length > 0 ? length - 1 : 0), where, length > 0 ? ": " : "", key,
+                         all);
+}
+
 static enum wg_code check_keys(const struct reader *reader, wg_yaml_node map, const char *where,
                                const struct field *fields, size_t count)
 {
@@ -141,8 +153,7 @@ static enum wg_code check_keys(const struct reader *reader, wg_yaml_node map, co
         while (k < count && strcmp(known[k], key) != 0)
             k++;
         if (k == count)
-            return wg__yaml_fail(reader->yaml, wg__yaml_key_node(reader->yaml, map, i), reader->err,
-                                 "%sunknown key '%.32s'; expected %s", where, key, all);
+            return fail_key(reader, wg__yaml_key_node(reader->yaml, map, i), where, key, all);
     }
     return WG_OK;
 }
@@ -187,8 +198,8 @@ struct point {
 static const struct field point_fields[] = {
     {"batch", WHOLE, FIELD(struct point, batch), .min = 1, .max = WG_BATCH_ROWS_MAX,
      .is_required = true},
-    {"s", NUMBER, FIELD(struct point, time_s), .max = SECONDS_MAX, .unit = "s",
-     .min_is_excluded = true, .is_required = true},
+    {"s", NUMBER, FIELD(struct point, time_s), .min = SECONDS_MIN, .max = SECONDS_MAX, .unit = "s",
+     .is_required = true},
 };
 
 static enum wg_code read_point(const struct reader *reader, wg_yaml_node item, const char *where,
@@ -245,8 +256,8 @@ static enum wg_code read_law(const struct reader *reader, wg_yaml_node node, con
                          "{fixed_s: S, per_row_s: S} or a list of {batch: N, s: S}");
     const enum wg_code code =
         read_map(reader, node, where, formula_fields, COUNT_OF(formula_fields), out);
-    if (code == WG_OK && !(out->fixed_s + out->per_row_s > 0))
-        return fail_kind(reader, node, where, "a batch that takes more than 0 s");
+    if (code == WG_OK && !(out->fixed_s + out->per_row_s >= SECONDS_MIN))
+        return fail_kind(reader, node, where, "a batch that takes 0.000001 s or more");
     return code;
 }
 
@@ -267,7 +278,7 @@ static const struct field rung_fields[] = {
 };
 
 static const struct field clock_fields[] = {
-    {"change_s", NUMBER, FIELD(struct wg_clock_ladder, change_s), .max = SECONDS_MAX, .unit = "s"},
+    {"change_s", NUMBER, FIELD(struct wg_clock_ladder, change_s), .max = CHANGE_MAX_S, .unit = "s"},
     {"change_j", NUMBER, FIELD(struct wg_clock_ladder, change_j), .max = JOULES_MAX, .unit = "J"},
     {.key = "ladder", .kind = OTHER, .is_required = true},
 };
@@ -303,11 +314,17 @@ static enum wg_code check_rung(const struct reader *reader, wg_yaml_node map, co
     return WG_OK;
 }
 
-/* The ladder goes down: no rung serves faster than the one above it. */
+/* The ladder goes down: no rung serves faster than the one above it, and none takes ages. */
 static enum wg_code check_order(const struct reader *reader, wg_yaml_node map, const char *where,
                                 const struct wg_serving_profile *profile, size_t index)
 {
     const unsigned rows[] = {1, profile->max_batch};
+    const double longest_s = wg__profile_batch_s(profile, index, profile->max_batch);
+    if (longest_s > SECONDS_MAX)
+        return wg__yaml_fail(reader->yaml, map, reader->err,
+                             "%.*s: '%s' takes %g s for a batch of %u; expected at most %.0f s",
+                             (int)strlen(where) - 1, where, profile->ladder.rungs[index].name,
+                             longest_s, profile->max_batch, SECONDS_MAX);
     for (size_t i = 0; i < COUNT_OF(rows) && index > 0; i++) {
         const double above_s = wg__profile_batch_s(profile, index - 1, rows[i]);
         const double time_s = wg__profile_batch_s(profile, index, rows[i]);
@@ -445,6 +462,8 @@ static enum wg_code read_finetune(const struct reader *reader, wg_yaml_node root
             map == 0 ? "finetune" : "interference", map == 0 ? "interference" : "finetune");
     const enum wg_code code =
         read_map(reader, map, "finetune.", finetune_fields, COUNT_OF(finetune_fields), out);
+    if (code == WG_OK && !(out->step_fixed_s + out->step_per_row_s >= SECONDS_MIN))
+        return fail_kind(reader, map, "finetune.", "a step that takes 0.000001 s or more");
     return code == WG_OK ? read_map(reader, interference, "interference.", interference_fields,
                                     COUNT_OF(interference_fields), out)
                          : code;

@@ -219,7 +219,7 @@ static void what_cannot_be_is_refused(void **state)
         args.__VA_ARGS__;                                                                          \
         check_refused(&args, of, said);                                                            \
     } while (0)
-    REFUSED(&profile, "--slo: '0'", slo = "0");
+    REFUSED(&profile, "--slo: '0' is not a time in 0.000001 .. 1000000 s", slo = "0");
     REFUSED(&profile, "--duration: 'x'", duration = "x");
     REFUSED(&profile, "--clocks: 'lo'", clocks = "lo");
     REFUSED(&profile, "--batcher: 'trito'", batcher = "trito");
@@ -238,6 +238,11 @@ static void what_cannot_be_is_refused(void **state)
     REFUSED(&profile, "'5:1' is not later than '5:2'",
             slo_changes = (struct wg_option_list){2, {"5:2", "5:1"}});
     REFUSED(&bare, "expected off", finetune = "backlog");
+    static struct wg_serving_profile slow;
+    slow = profile;
+    slow.step_per_row_s = 1e6;
+    REFUSED(&slow, "--finetune: an iteration of 2 rows takes 2e+06 s at",
+            finetune = "batch=2,iterations=1");
     REFUSED(&bare, "--clocks governed: the profile's ladder has one rung", clocks = "governed");
     struct wg_serving_args args = usual_args();
     args.arrivals = (struct wg_option_list){1, {"trace:/nowhere/at/all.csv"}};

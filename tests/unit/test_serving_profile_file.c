@@ -337,7 +337,7 @@ static void what_fields_say_together_is_checked(void **state)
     check_value("    busy_w: 20", 0, "7", "expected idle_w (8) or more");
     check_value("    finetune_w: 21", 0, "7", "expected idle_w (8) or more");
     check_value("        batch: 1", 0, "2", "the first is 2; expected 1");
-    check_value("        s: 1.5", 0, "0", "more than 0");
+    check_value("        s: 1.5", 0, "0", "1e-06 .. 1000000");
 }
 
 static void check_text(const char *text, const char *expected)
@@ -363,7 +363,7 @@ static void tables_rise_and_ladders_fall(void **state)
     check_text(HEAD "latency:\n- {batch: 1, s: 1}\n- {batch: 3, s: 2}\n" LADDER,
                "p.yaml:5: latency.batch: the last is 3; expected max_batch (4) or more");
     check_text(HEAD "latency: {fixed_s: 0, per_row_s: 0}\n" LADDER,
-               "p.yaml:3: latency: expected a batch that takes more than 0 s");
+               "p.yaml:3: latency: expected a batch that takes 0.000001 s or more");
     check_text(HEAD "latency: {fixed_s: 1, per_row_s: 1}\nlatency_share: {gpu_clock: 0.8, "
                     "mem_clock: 0.3}\n" LADDER,
                "p.yaml:4: latency_share: gpu_clock and mem_clock add up to 1.1; expected");
@@ -386,6 +386,23 @@ static void tables_rise_and_ladders_fall(void **state)
                "p.yaml:1: interference is missing; expected it beside finetune");
     check_text(HEAD LAW "interference: {inference: 1, finetune: 1}\n" LADDER,
                "p.yaml:1: finetune is missing; expected it beside interference");
+}
+
+/* They were accepted, and refused later by the predictor or the governor, without file and line. */
+static void times_that_no_scheduler_can_be_told_are_refused(void **state)
+{
+    (void)state;
+    check_value("        s: 0.3", 0, "1e-9", "not a number in");
+    check_value("  change_s: 0.02", 0, "3601", "number in 0 .. 3600 (s)");
+    check_text(HEAD "latency: {fixed_s: 0, per_row_s: 1e-9}\n" LADDER,
+               "p.yaml:3: latency: expected a batch that takes 0.000001 s or more");
+    check_text(
+        HEAD "latency: {fixed_s: 0, per_row_s: 1e6}\nclocks:\n  ladder:\n  - " RUNG("m", "1") "}\n",
+        "p.yaml:6: clocks.ladder[0]: 'm' takes 4e+06 s for a batch of 4; expected at most "
+        "1000000 s");
+    check_text(HEAD LAW "finetune: {fixed_s: 0, per_row_s: 1e-9}\n"
+                        "interference: {inference: 1, finetune: 1}\n" LADDER,
+               "p.yaml:4: finetune: expected a step that takes 0.000001 s or more");
 }
 
 static void too_many_of_anything_is_refused(void **state)
@@ -489,6 +506,7 @@ int main(void)
         cmocka_unit_test(every_key_that_is_misspelt_is_told_with_its_line),
         cmocka_unit_test(what_fields_say_together_is_checked),
         cmocka_unit_test(tables_rise_and_ladders_fall),
+        cmocka_unit_test(times_that_no_scheduler_can_be_told_are_refused),
         cmocka_unit_test(too_many_of_anything_is_refused),
         cmocka_unit_test(files_that_are_no_profile_are_told),
         cmocka_unit_test(memory_that_runs_out_is_told),
