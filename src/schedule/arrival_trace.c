@@ -193,14 +193,13 @@ void wg__arrival_trace_fini(struct wg_arrival_trace *trace)
 
 /* -- Taking a part ------------------------------------------------------------------------- */
 
-/* The first moment at or behind `moment_s`. */
-static size_t find_moment(const struct wg_arrival_trace *trace, double moment_s)
+size_t wg__arrival_trace_find(const struct wg_arrival_trace *trace, double at_s)
 {
     size_t low = 0;
     size_t high = trace->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (trace->moments_s[middle] < moment_s)
+        if (trace->moments_s[middle] < at_s)
             low = middle + 1;
         else
             high = middle;
@@ -236,8 +235,8 @@ static enum wg_code cut_counts(struct wg_arrival_trace *trace, double from_s, do
 static enum wg_code cut_moments(struct wg_arrival_trace *trace, double from_s, double to_s,
                                 struct wg_error *err)
 {
-    const size_t first = find_moment(trace, from_s);
-    const size_t count = find_moment(trace, to_s) - first;
+    const size_t first = wg__arrival_trace_find(trace, from_s);
+    const size_t count = wg__arrival_trace_find(trace, to_s) - first;
     if (count == 0)
         return fail_empty(from_s, to_s, err);
     for (size_t i = 0; i < count; i++)
@@ -261,13 +260,14 @@ enum wg_code wg__arrival_trace_cut(struct wg_arrival_trace *trace, double from_s
     return code;
 }
 
-/* Counts of the whole seconds of a trace of moments. */
+/* Of a trace of moments, in its first `seconds`. */
 static uint32_t *count_seconds(const struct wg_arrival_trace *trace, size_t seconds)
 {
     uint32_t *counts = wg__alloc_zeroed(seconds, sizeof *counts);
     if (counts == NULL)
         return NULL;
-    for (size_t i = 0; i < trace->count && trace->moments_s[i] < (double)seconds; i++)
+    const size_t count = wg__arrival_trace_find(trace, (double)seconds);
+    for (size_t i = 0; i < count; i++)
         counts[(size_t)trace->moments_s[i]]++;
     return counts;
 }
@@ -328,13 +328,11 @@ enum wg_code wg__arrival_trace_count(struct wg_arrival_trace *trace, struct wg_e
                         "in",
                         trace->length_s, WG_ARRIVALS_MAX);
     const size_t seconds = (size_t)length_s;
-    uint32_t *counts = wg__alloc_zeroed(seconds, sizeof *counts);
+    uint32_t *counts = count_seconds(trace, seconds);
     if (counts == NULL)
         return wg__fail(err, WG_ENOMEM, "by count: out of memory");
-    for (size_t i = 0; i < trace->count; i++) { /* the last moment may be the very end */
-        const size_t second = (size_t)trace->moments_s[i];
-        counts[second < seconds ? second : seconds - 1]++;
-    }
+    /* A moment may be the very end. */
+    counts[seconds - 1] += (uint32_t)(trace->count - wg__arrival_trace_find(trace, length_s));
     wg__free(trace->moments_s);
     trace->moments_s = NULL;
     trace->counts = counts;

@@ -72,6 +72,9 @@ enum wg_code wg__arrival_trace_read_memory(struct wg_arrival_trace *out, const c
                                            struct wg_error *err);
 void wg__arrival_trace_fini(struct wg_arrival_trace *trace);
 
+/* The first moment at or behind `at_s`; `count`: there is none. Moments only. */
+size_t wg__arrival_trace_find(const struct wg_arrival_trace *trace, double at_s);
+
 /* Keeps the seconds from_s .. to_s, which become its length. WG_EINVAL: they are not in the trace,
  * no request is in them, or they are not whole where the trace counts. */
 enum wg_code wg__arrival_trace_cut(struct wg_arrival_trace *trace, double from_s, double to_s,

@@ -14,8 +14,8 @@
  *
  *     passed over = floor(log U / log(1 - p))
  *
- * Even moments are multiples, not sums,
- * and passes of a trace begin at multiples of its length, so nothing drifts.
+ * Even moments are multiples, not sums, and passes of a trace begin at multiples of its length, so
+ * nothing drifts.
  *
  * Owns: see the header.    Threads: one at a time.
  */
@@ -361,21 +361,6 @@ static void begin_pass(struct wg_arrivals *arrivals, uint64_t pass)
     arrivals->begin_s = (double)pass * arrivals->trace.length_s;
 }
 
-/* The first moment at or behind `at_s`; `count`: none is. */
-static size_t find_moment(const struct wg_arrival_trace *trace, double at_s)
-{
-    size_t low = 0;
-    size_t high = trace->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (trace->moments_s[middle] < at_s)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 void wg__arrivals_seek(struct wg_arrivals *arrivals, double share)
 {
     assert(share >= 0.0 && share < 1.0);
@@ -389,7 +374,7 @@ void wg__arrivals_seek(struct wg_arrivals *arrivals, double share)
         return;
     }
     arrivals->shift_s = share * trace->length_s;
-    arrivals->next = find_moment(trace, arrivals->shift_s);
+    arrivals->next = wg__arrival_trace_find(trace, arrivals->shift_s);
     if (arrivals->next == trace->count)
         begin_pass(arrivals, 1);
 }

@@ -337,6 +337,17 @@ static void by_count_moments_are_multiplied_within_their_second(void **state)
     wg__arrivals_close(arrivals);
 }
 
+/* Times between requests may end with 0: the last one is where the trace begins again. */
+static void by_count_a_moment_at_the_very_end_is_in_the_last_second(void **state)
+{
+    (void)state;
+    struct wg_arrivals *arrivals = open_trace("gap_s\n2\n0\n", ",by=count,rate=3");
+    static const unsigned seconds[] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3};
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
+        assert_int_equal((unsigned)wg__arrivals_next(arrivals), seconds[i]);
+    wg__arrivals_close(arrivals);
+}
+
 static void by_count_a_trace_too_long_is_not_multiplied(void **state)
 {
     (void)state;
@@ -439,6 +450,7 @@ int main(void)
         cmocka_unit_test(by_count_each_second_keeps_its_share),
         cmocka_unit_test(by_count_some_moments_stay_where_they_are),
         cmocka_unit_test(by_count_moments_are_multiplied_within_their_second),
+        cmocka_unit_test(by_count_a_moment_at_the_very_end_is_in_the_last_second),
         cmocka_unit_test(by_count_a_trace_too_long_is_not_multiplied),
         cmocka_unit_test(by_count_a_trace_restarts_as_it_was_opened),
         cmocka_unit_test(a_trace_may_begin_anywhere),
