@@ -414,7 +414,8 @@ enum wg_code wg__arrival_numbers_read(struct wg_arrival_numbers *out,
     else if (code == WG_OK)
         code = read_csv(&numbers, input, source.name, err);
     if (code == WG_OK && numbers.count == 0)
-        code = wg__fail(err, WG_EDATA, "%s: no arrivals in it", source.name);
+        code = wg__fail(err, WG_EDATA, "%s:%zu: no arrivals in it, expected one at least",
+                        source.name, source.line);
     wg__source_close(&source);
     if (code != WG_OK) {
         wg__arrival_numbers_fini(&numbers);

@@ -56,7 +56,8 @@ static enum wg_code make_gaps(struct wg_arrival_trace *trace, struct wg_arrival_
                               const char *name, struct wg_error *err)
 {
     if (numbers->negative_line != 0)
-        return wg__fail(err, WG_EDATA, "%s:%zu: %g is no time between two requests", name,
+        return wg__fail(err, WG_EDATA,
+                        "%s:%zu: %g is no time between two requests, expected 0 s or more", name,
                         numbers->negative_line, numbers->negative);
     double moment_s = 0.0;
     for (size_t i = 0; i < numbers->count; i++) {
@@ -102,8 +103,10 @@ static enum wg_code make_counts(struct wg_arrival_trace *trace, struct wg_arriva
                                 struct wg_error *err)
 {
     if (numbers->not_count_line != 0)
-        return wg__fail(err, WG_EDATA, "%s:%zu: %g is no count of requests in a second", name,
-                        numbers->not_count_line, numbers->not_count);
+        return wg__fail(
+            err, WG_EDATA,
+            "%s:%zu: %g is no count of requests in a second, expected a whole number from 0 to 1e9",
+            name, numbers->not_count_line, numbers->not_count);
     uint32_t *counts = wg__alloc(numbers->count * sizeof *counts);
     if (counts == NULL)
         return wg__fail(err, WG_ENOMEM, "%s: out of memory", name);
@@ -114,7 +117,8 @@ static enum wg_code make_counts(struct wg_arrival_trace *trace, struct wg_arriva
     }
     if (requests == 0.0) {
         wg__free(counts);
-        return wg__fail(err, WG_EDATA, "%s:%zu: no second has a request", name, numbers->last_line);
+        return wg__fail(err, WG_EDATA, "%s:%zu: no second has a request, expected one at least",
+                        name, numbers->last_line);
     }
     double skip_s = reading->skip_s;
     if (skip_s < 0.0)

@@ -144,7 +144,8 @@ static void says_what_is_wrong_and_where(void **state)
 {
     (void)state;
     expect_error("", WG_ARRIVAL_AUTO, "t.csv:1: the file is empty, expected arrivals");
-    expect_error("arrival_s\n", WG_ARRIVAL_AUTO, "t.csv: no arrivals in it");
+    expect_error("arrival_s\n", WG_ARRIVAL_AUTO,
+                 "t.csv:1: no arrivals in it, expected one at least");
     expect_error("1\nx\n", WG_ARRIVAL_AUTO, "t.csv:2: 'x' is not a number, expected one a line");
     expect_error("1\n2 3\n", WG_ARRIVAL_AUTO,
                  "t.csv:2: '2 3' is not a number, expected one a line");
@@ -155,10 +156,13 @@ static void says_what_is_wrong_and_where(void **state)
     expect_error("0.5\n0.25\n", WG_ARRIVAL_AUTO,
                  "t.csv:2: numbers that fall, and 0.5 on line 1 that is no count: say as=moments "
                  "or as=gaps");
-    expect_error("2\n1\n-3\n", WG_ARRIVAL_COUNTS,
-                 "t.csv:3: -3 is no count of requests in a second");
-    expect_error("0\n0\n", WG_ARRIVAL_COUNTS, "t.csv:2: no second has a request");
-    expect_error("0.5\n-0.25\n", WG_ARRIVAL_GAPS, "t.csv:2: -0.25 is no time between two requests");
+    expect_error(
+        "2\n1\n-3\n", WG_ARRIVAL_COUNTS,
+        "t.csv:3: -3 is no count of requests in a second, expected a whole number from 0 to 1e9");
+    expect_error("0\n0\n", WG_ARRIVAL_COUNTS,
+                 "t.csv:2: no second has a request, expected one at least");
+    expect_error("0.5\n-0.25\n", WG_ARRIVAL_GAPS,
+                 "t.csv:2: -0.25 is no time between two requests, expected 0 s or more");
     expect_error("0\n0\n", WG_ARRIVAL_GAPS,
                  "t.csv:2: the times between requests add up to 0 s, expected 1e-06 to 1e+12 s");
     expect_error("arrival_s\n3\n3\n", WG_ARRIVAL_AUTO,
