@@ -9,19 +9,9 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "schedule/arrival_trace.h"
+#include "support/arrivals.h"
 #include "support/check.h"
 #include "support/scratch.h"
-
-static struct wg_arrivals *open_stream(const char *text, uint64_t seed)
-{
-    struct wg_arrivals *arrivals = NULL;
-    struct wg_error err = {0};
-    struct wg_rng rng;
-    wg__rng_init(&rng, seed);
-    if (wg__arrivals_open(&arrivals, text, &rng, &err) != WG_OK)
-        fail_msg("'%s' does not open: %s", text, err.text);
-    return arrivals;
-}
 
 /* A stream over a file that holds `text`; `options` begin with a comma or are empty. */
 static struct wg_arrivals *open_trace(const char *text, const char *options)
@@ -31,7 +21,7 @@ static struct wg_arrivals *open_trace(const char *text, const char *options)
     scratch_write(scratch_path(&scratch, "t.csv"), text, strlen(text));
     char wish[1024];
     (void)snprintf(wish, sizeof wish, "trace:%s%s", scratch.path, options);
-    struct wg_arrivals *arrivals = open_stream(wish, 5);
+    struct wg_arrivals *arrivals = open_arrivals(wish, 5);
     scratch_close(&scratch); /* the file has been read */
     return arrivals;
 }
@@ -50,14 +40,14 @@ static void restarted_arrivals_come_as_those_that_were_opened_so(void **state)
 {
     (void)state;
     struct wg_arrivals *streams[] = {
-        open_stream("uniform:10", 3),
-        open_stream("poisson:10", 3),
+        open_arrivals("uniform:10", 3),
+        open_arrivals("poisson:10", 3),
         open_trace("count\n3\n0\n5\n", ""),
         open_trace("arrival_s\n0\n1\n1.5\n", ",rate=7"),
     };
     struct wg_arrivals *fresh[] = {
-        open_stream("uniform:10", 9),
-        open_stream("poisson:10", 9),
+        open_arrivals("uniform:10", 9),
+        open_arrivals("poisson:10", 9),
         open_trace("count\n3\n0\n5\n", ""),
         open_trace("arrival_s\n0\n1\n1.5\n", ",rate=7"),
     };
@@ -79,7 +69,7 @@ static void restarted_arrivals_come_as_those_that_were_opened_so(void **state)
 static void uniform_arrivals_are_even_for_ever(void **state)
 {
     (void)state;
-    struct wg_arrivals *arrivals = open_stream("uniform:10", 1);
+    struct wg_arrivals *arrivals = open_arrivals("uniform:10", 1);
     check_close(wg__arrivals_rate(arrivals), 10.0, 0.0);
     for (unsigned i = 0; i < 100000; i++)
         check_close(wg__arrivals_next(arrivals), i / 10.0, 0.0);
@@ -92,7 +82,7 @@ static void poisson_arrivals_have_exponential_gaps(void **state)
 {
     (void)state;
     enum { COUNT = 200000 };
-    struct wg_arrivals *arrivals = open_stream("poisson:8", 2);
+    struct wg_arrivals *arrivals = open_arrivals("poisson:8", 2);
     double last_s = 0.0;
     double sum = 0.0;
     double squares = 0.0;
@@ -122,9 +112,9 @@ static void poisson_arrivals_have_exponential_gaps(void **state)
 static void the_same_seed_gives_the_same_moments(void **state)
 {
     (void)state;
-    struct wg_arrivals *first = open_stream("poisson:3", 9);
-    struct wg_arrivals *again = open_stream("poisson:3", 9);
-    struct wg_arrivals *other = open_stream("poisson:3", 10);
+    struct wg_arrivals *first = open_arrivals("poisson:3", 9);
+    struct wg_arrivals *again = open_arrivals("poisson:3", 9);
+    struct wg_arrivals *other = open_arrivals("poisson:3", 10);
     unsigned equal = 0;
     for (unsigned i = 0; i < 100; i++) {
         const double moment_s = wg__arrivals_next(first);
@@ -402,7 +392,7 @@ static void a_trace_may_begin_anywhere(void **state)
     for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
         assert_int_equal((unsigned)(wg__arrivals_next(arrivals) / 2.0), seconds[i]);
     wg__arrivals_close(arrivals);
-    arrivals = open_stream("uniform:10", 1);
+    arrivals = open_arrivals("uniform:10", 1);
     wg__arrivals_seek(arrivals, 0.5);
     NEXT(arrivals, 0.0, 0.1);
     wg__arrivals_close(arrivals);

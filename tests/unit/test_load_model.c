@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "support/arrivals.h"
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -27,17 +28,6 @@ static struct wg_load_server single(double service_s, double cv, unsigned replic
     };
 }
 
-static struct wg_arrivals *open_arrivals(const char *text)
-{
-    struct wg_arrivals *arrivals = NULL;
-    struct wg_error err = {0};
-    struct wg_rng rng;
-    wg__rng_init(&rng, 11);
-    if (wg__arrivals_open(&arrivals, text, &rng, &err) != WG_OK)
-        fail_msg("%s", err.text);
-    return arrivals;
-}
-
 static struct wg_arrivals *open_moments(const char *text, const char *options)
 {
     struct scratch scratch;
@@ -45,7 +35,7 @@ static struct wg_arrivals *open_moments(const char *text, const char *options)
     scratch_write(scratch_path(&scratch, "t"), text, strlen(text));
     char wish[1024];
     (void)snprintf(wish, sizeof wish, "trace:%s,as=moments%s", scratch.path, options);
-    struct wg_arrivals *arrivals = open_arrivals(wish);
+    struct wg_arrivals *arrivals = open_arrivals(wish, 11);
     scratch_close(&scratch);
     return arrivals;
 }
@@ -67,7 +57,7 @@ static struct wg_load_result simulate_stream(const struct wg_load_server *server
 static struct wg_load_result simulate(const struct wg_load_server *server, const char *arrivals,
                                       size_t requests)
 {
-    return simulate_stream(server, open_arrivals(arrivals), requests);
+    return simulate_stream(server, open_arrivals(arrivals, 11), requests);
 }
 
 /* The standard error of the mean wait of n consecutive requests of M/M/1 at service time 1 (Daley
@@ -402,7 +392,7 @@ static void energy_is_power_times_time_busy_and_idle(void **state)
         server.busy_power_w[0] = server.busy_power_w[1] = server.busy_power_w[2] = 90.0;
         server.replicas = 2;
         server.service_cv = 0.4;
-        struct wg_arrivals *stream = open_arrivals(arrivals[i]);
+        struct wg_arrivals *stream = open_arrivals(arrivals[i], 11);
         const double rate = wg__arrivals_rate(stream);
         const struct wg_load_result r = simulate_stream(&server, stream, 3000);
         const double power_w = 2.0 * (90.0 * r.utilization + 10.0 * (1.0 - r.utilization));
@@ -437,7 +427,7 @@ static void refuse(const struct wg_load_server *server, size_t requests, const c
     struct wg_error err = {0};
     struct wg_rng rng;
     wg__rng_init(&rng, 1);
-    struct wg_arrivals *arrivals = open_arrivals("uniform:1");
+    struct wg_arrivals *arrivals = open_arrivals("uniform:1", 11);
     assert_int_equal(wg__load_simulate(server, arrivals, requests, &rng, &result, &err), WG_EINVAL);
     assert_string_equal(err.text, text);
     wg__arrivals_close(arrivals);
@@ -472,7 +462,7 @@ static void survives_every_failing_allocation(void **state)
         struct wg_error err = {0};
         struct wg_rng rng;
         wg__rng_init(&rng, 1);
-        struct wg_arrivals *arrivals = open_arrivals("uniform:1");
+        struct wg_arrivals *arrivals = open_arrivals("uniform:1", 11);
         wg__alloc_fail_from(nth);
         code = wg__load_simulate(&batching, arrivals, 100, &rng, &result, &err);
         wg__alloc_fail_from(0);

@@ -9,22 +9,12 @@
 
 #include "base/alloc.h"
 #include "schedule/load_model.h"
+#include "support/arrivals.h"
 #include "support/check.h"
 #include "support/serving_profile.h"
 
 #define EXACT    1e-9
 #define NO_SLO_S 1e6
-
-static struct wg_arrivals *open_arrivals(const char *text, uint64_t seed)
-{
-    struct wg_arrivals *arrivals = NULL;
-    struct wg_error err = {0};
-    struct wg_rng rng;
-    wg__rng_init(&rng, seed);
-    if (wg__arrivals_open(&arrivals, text, &rng, &err) != WG_OK)
-        fail_msg("%s", err.text);
-    return arrivals;
-}
 
 /* What holds for every run: each request is in a batch or dropped, time and energy add up. */
 static void check_sum(const struct wg_serving_setup *setup, const struct wg_serving_sum *sum)

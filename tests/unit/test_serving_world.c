@@ -6,6 +6,7 @@
 #include "simulate/serving.h"
 
 #include "schedule/load_model.h"
+#include "support/arrivals.h"
 #include "support/check.h"
 #include "support/fifo_scheduler.h"
 #include "support/serving_profile.h"
@@ -37,17 +38,6 @@ static void note_moment(void *context, double at_s, enum wg_timeline_kind kind, 
         moments->last_slo_ms = value;
 }
 
-static struct wg_arrivals *open_arrivals(const char *text)
-{
-    struct wg_arrivals *arrivals = NULL;
-    struct wg_error err = {0};
-    struct wg_rng rng;
-    wg__rng_init(&rng, 11);
-    if (wg__arrivals_open(&arrivals, text, &rng, &err) != WG_OK)
-        fail_msg("%s", err.text);
-    return arrivals;
-}
-
 static struct wg_serving_setup make_setup(const struct wg_serving_profile *profile,
                                           double duration_s)
 {
@@ -64,7 +54,7 @@ static enum wg_code try_run(const struct wg_serving_setup *setup, const char *te
                             struct wg_serving_sum *sum, struct wg_histogram *latencies,
                             struct moments *moments, struct wg_error *err)
 {
-    struct wg_arrivals *arrivals = open_arrivals(text);
+    struct wg_arrivals *arrivals = open_arrivals(text, 11);
     const struct wg_timeline timeline = {note_moment, moments};
     struct wg_rng rng;
     wg__rng_init(&rng, 12);
@@ -190,7 +180,7 @@ static void batches_wait_as_in_the_load_model(void **state)
         .replicas = 1,
     };
     struct wg_load_result load = {0};
-    struct wg_arrivals *arrivals = open_arrivals("poisson:12");
+    struct wg_arrivals *arrivals = open_arrivals("poisson:12", 11);
     struct wg_rng rng;
     wg__rng_init(&rng, 77);
     assert_int_equal(wg__load_simulate(&server, arrivals, 200000, &rng, &load, NULL), WG_OK);
