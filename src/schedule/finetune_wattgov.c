@@ -10,7 +10,8 @@
  *     b = waiting + E[arrivals in tau] + z sigma          tau + t(b) <= oldest slack - (1 - eta)
  * SLO
  *
- * and the echo does too: who comes while that batch runs must fit behind it,
+ * and, where the step makes that batch larger, the echo does too: who comes while it runs must fit
+ * behind it,
  *
  *     t(b) + t(1 + E[arrivals in t(b)]) <= SLO
  *
@@ -97,11 +98,12 @@ static bool goes_in_time(struct wg_scheduler *scheduler, unsigned m, double wait
     const double batch_s = wg__scheduler_bounds(scheduler, m, batch, 0)[batch];
     if (begin_s + batch_s > due_s)
         return false;
+    *end_s_out = begin_s + batch_s;
+    if (batch <= fmax(1.0, waiting)) /* the echo would be the same without the step */
+        return true;
     const unsigned echo =
         cap_rows(1.0 + wg__rate_expect(&model->rate, now_s, batch_s, ECHO_Z), model->max_rows);
-    const double echo_s = wg__scheduler_bounds(scheduler, m, echo, 0)[echo];
-    *end_s_out = begin_s + batch_s;
-    return batch_s + echo_s <= model->slo_s;
+    return batch_s + wg__scheduler_bounds(scheduler, m, echo, 0)[echo] <= model->slo_s;
 }
 
 /* Whether everybody's deadlines bear a step of step_s. */

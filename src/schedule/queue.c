@@ -315,6 +315,11 @@ const struct wg_request *wg__lane_first(const struct wg_queue *queue, const stru
     return request_at(queue, lane->first);
 }
 
+const struct wg_request *wg__lane_last(const struct wg_queue *queue, const struct wg_lane *lane)
+{
+    return request_at(queue, lane->last);
+}
+
 const struct wg_request *wg__lane_next(const struct wg_queue *queue,
                                        const struct wg_request *request)
 {

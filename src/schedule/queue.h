@@ -64,6 +64,7 @@ const struct wg_lane *wg__queue_lane(const struct wg_queue *queue, size_t index)
 
 /* The lane's requests in order; NULL behind the last. Valid until the request is removed. */
 const struct wg_request *wg__lane_first(const struct wg_queue *queue, const struct wg_lane *lane);
+const struct wg_request *wg__lane_last(const struct wg_queue *queue, const struct wg_lane *lane);
 const struct wg_request *wg__lane_next(const struct wg_queue *queue,
                                        const struct wg_request *request);
 

@@ -117,17 +117,50 @@ struct choice_input {
     uint64_t ids[WG_PLAN_ITEMS_MAX];
     struct wg_plan_item items[WG_PLAN_ITEMS_MAX];
     size_t count;
-    double oldest_s; /* arrival */
+    double allowed_s[WG_PLAN_ITEMS_MAX]; /* from arrival to deadline */
+    double oldest_s;                     /* arrival */
 };
 
-static void gather(const struct wg_scheduler *scheduler, const struct wg_lane *lane,
+/* In a crowd that cannot be served in time even in full batches, whoever is too old for one is
+ * passed over: a small batch for it takes the time of more requests than it serves. The first that
+ * is looked at, of its priority; early drops tell those before it at once. */
+static const struct wg_request *pass_over(struct wg_scheduler *scheduler,
+                                          const struct wg_lane *lane)
+{
+    const struct wg_request *r = wg__lane_first(scheduler->queue, lane);
+    const unsigned most = scheduler->models[lane->model].max_rows;
+    if (scheduler->setup.batcher != WG_BATCHER_WATTGOV || lane->count <= WG_PLAN_ITEMS_MAX)
+        return r;
+    const double full_s =
+        wg__scheduler_bounds(scheduler, lane->model, most, company(scheduler))[most];
+    const double all_s = full_s * (double)lane->rows / most;
+    if (scheduler->now_s + all_s <= wg__lane_last(scheduler->queue, lane)->deadline_s)
+        return r;
+    const unsigned priority = r->priority;
+    size_t left = lane->count;
+    while (left > WG_PLAN_ITEMS_MAX && r->priority == priority &&
+           r->deadline_s < scheduler->now_s + full_s) {
+        const struct wg_request *next = wg__lane_next(scheduler->queue, r);
+        if (scheduler->setup.drop == WG_DROP_EARLY) {
+            const uint64_t id = r->id;
+            (void)wg__queue_remove(scheduler->queue, id, NULL);
+            wg__scheduler_push_answer(scheduler, id, WG_ANSWER_SACRIFICED);
+        }
+        r = next;
+        left--;
+    }
+    return r;
+}
+
+static void gather(struct wg_scheduler *scheduler, const struct wg_lane *lane,
                    struct choice_input *out)
 {
     out->count = 0;
     out->oldest_s = HUGE_VAL;
-    for (const struct wg_request *r = wg__lane_first(scheduler->queue, lane);
+    for (const struct wg_request *r = pass_over(scheduler, lane);
          r != NULL && out->count < WG_PLAN_ITEMS_MAX; r = wg__lane_next(scheduler->queue, r)) {
         out->ids[out->count] = r->id;
+        out->allowed_s[out->count] = r->deadline_s - r->arrived_s;
         out->items[out->count++] = (struct wg_plan_item){
             .deadline_s = r->deadline_s, .rows = r->rows, .priority = r->priority};
         out->oldest_s = fmin(out->oldest_s, r->arrived_s);
@@ -187,12 +220,14 @@ static void begin_batch(struct wg_scheduler *scheduler, unsigned m, unsigned row
 }
 
 /* A predictor that is wrong by far finds everything hopeless, and would never learn better, since
- * nothing runs: now and then one runs all the same. */
+ * nothing runs: now and then one runs all the same. Whoever became hopeless by waiting says nothing
+ * of the predictor: in a crowd those are many, and must not be served at the cost of others. */
 static void probe(struct wg_scheduler_model *model, const struct choice_input *input,
                   enum wg_verdict *verdicts, struct wg_batch_choice *choice)
 {
     for (size_t i = 0; i < input->count && choice->take_count == 0; i++) {
-        if (verdicts[i] != WG_VERDICT_HOPELESS || ++model->hopeless < PROBE_AFTER)
+        const bool is_by_itself = model->bound_s[input->items[i].rows] > input->allowed_s[i];
+        if (verdicts[i] != WG_VERDICT_HOPELESS || !is_by_itself || ++model->hopeless < PROBE_AFTER)
             continue;
         verdicts[i] = WG_VERDICT_TAKE;
         choice->rows = input->items[i].rows;

@@ -24,7 +24,7 @@ struct wg_scheduler_model {
     double slo_s;
     struct wg_predictor *predictor; /* owned */
     struct wg_rate rate;
-    unsigned hopeless; /* requests given up in a row, no batch between */
+    unsigned hopeless; /* given up in a row though they had not waited, no batch between */
     /* Bounds of a batch's time at `bound_rung`, beside a step of `bound_beside` rows: bound_s[r]
      * for r = 1 .. bound_filled. Owned. */
     double *bound_s;

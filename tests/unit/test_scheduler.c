@@ -1,103 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler as one object: turns, answers, jobs, clocks, and what must hold whatever happens.
+ * The scheduler as one object: turns, answers, clocks, and what it refuses.
  */
 #include "schedule/scheduler.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/alloc.h"
-#include "base/rng.h"
-#include "tests/support/check.h"
-
-/* t(b) = 0.06 + 0.066 b, as EfficientNet-B7 on a small board; a step of r rows takes 0.005 + 0.01
- * r. */
-static const struct wg_predictor_sample batch_samples[] = {
-    {{1, 1, 1, 0}, 0.126},  {{2, 1, 1, 0}, 0.192},  {{4, 1, 1, 0}, 0.324},  {{8, 1, 1, 0}, 0.588},
-    {{1, 1, 1, 64}, 0.252}, {{4, 1, 1, 64}, 0.648}, {{8, 1, 1, 64}, 1.176},
-};
-static const struct wg_predictor_sample step_samples[] = {
-    {{1, 1, 1, 0}, 0.015}, {{8, 1, 1, 0}, 0.085}, {{64, 1, 1, 0}, 0.645}};
-
-static double batch_s(unsigned rows)
-{
-    return 0.06 + 0.066 * rows;
-}
-
-static const struct wg_serving_model usual_model = {
-    .max_rows = 8, .slo_s = 0.7, .samples = batch_samples, .sample_count = 4};
-
-static struct wg_scheduler_setup usual_setup(enum wg_finetune_policy finetune)
-{
-    struct wg_scheduler_setup setup = {
-        .model_count = 1,
-        .models = &usual_model,
-        .batcher = WG_BATCHER_WATTGOV,
-        .drop = WG_DROP_EARLY,
-        .finetune = finetune,
-        .step_samples = step_samples,
-        .step_sample_count = 3,
-        .clock_setup = {.max_rows = 8,
-                        .ladder = {.count = 2,
-                                   .change_s = 0.01,
-                                   .change_j = 0.1,
-                                   .rungs = {{"max", 1, 1, 40, 12, 42},
-                                             {"slow", 0.5, 1, 20, 8, 21}}}},
-    };
-    return setup;
-}
-
-static struct wg_scheduler *open_scheduler(const struct wg_scheduler_setup *setup)
-{
-    struct wg_scheduler *scheduler = NULL;
-    struct wg_error err = {0};
-    if (wg__scheduler_open(&scheduler, setup, &err) != WG_OK)
-        fail_msg("%s", err.text);
-    return scheduler;
-}
-
-static void tell(struct wg_scheduler *scheduler, const struct wg_event *event)
-{
-    struct wg_error err = {0};
-    if (wg__scheduler_tell(scheduler, event, &err) != WG_OK)
-        fail_msg("%s", err.text);
-}
-
-static void arrive(struct wg_scheduler *scheduler, double now_s, uint64_t id, double deadline_s)
-{
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_ARRIVE,
-                                       .now_s = now_s,
-                                       .request = {.id = id, .rows = 1, .deadline_s = deadline_s}});
-}
-
-static void submit(struct wg_scheduler *scheduler, double now_s, uint64_t id, uint64_t iterations)
-{
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_JOB,
-                                       .now_s = now_s,
-                                       .job = {.id = id, .batch = 64, .iterations = iterations}});
-}
-
-static void happen(struct wg_scheduler *scheduler, enum wg_event_kind kind, double now_s)
-{
-    tell(scheduler, &(struct wg_event){.kind = kind, .now_s = now_s});
-}
-
-/* The next action must be of this kind. */
-static struct wg_action expect(struct wg_scheduler *scheduler, double now_s,
-                               enum wg_action_kind kind)
-{
-    struct wg_action action = {0};
-    assert_true(wg__scheduler_ask(scheduler, now_s, &action));
-    assert_int_equal(action.kind, kind);
-    return action;
-}
-
-static void expect_nothing(struct wg_scheduler *scheduler, double now_s)
-{
-    struct wg_action action = {0};
-    assert_false(wg__scheduler_ask(scheduler, now_s, &action));
-}
+#include "tests/support/scheduler_case.h"
 
 /* -- Turns ---------------------------------------- */
 
@@ -280,160 +188,55 @@ static void recovers_from_a_prediction_that_makes_everything_hopeless(void **sta
     wg__scheduler_close(scheduler);
 }
 
-/* -- Fine-tuning ---------------------------------------- */
+struct crowd {
+    struct wg_scheduler *scheduler;
+    double end_s; /* of the batch that runs; INFINITY: none */
+    unsigned met;
+};
 
-static void greedy_runs_whole_iterations_beside_inference(void **state)
+/* Does what the scheduler wants at this moment; counts who is in time. */
+static void obey(struct crowd *crowd, double now_s)
 {
-    (void)state;
-    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_GREEDY);
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
-    arrive(scheduler, 0.0, 1, 0.0);
-    (void)expect(scheduler, 0.0, WG_ACTION_RUN_BATCH);
-    submit(scheduler, 0.01, 7, 2);
-    struct wg_action action = expect(scheduler, 0.01, WG_ACTION_RUN_STEP);
-    assert_int_equal(action.step.rows, 64);
-    assert_true(action.step.begins_iteration && action.step.ends_iteration);
-    assert_false(action.step.is_alone);
-    happen(scheduler, WG_EVENT_STEP_ENDED, 1.0);
-    (void)expect(scheduler, 1.0, WG_ACTION_RUN_STEP);
-    happen(scheduler, WG_EVENT_STEP_ENDED, 2.0);
-    action = expect(scheduler, 2.0, WG_ACTION_JOB_DONE);
-    assert_int_equal(action.id, 7);
-    expect_nothing(scheduler, 2.0);
-    wg__scheduler_close(scheduler);
+    struct wg_action action;
+    while (wg__scheduler_ask(crowd->scheduler, now_s, &action)) {
+        if (action.kind != WG_ACTION_RUN_BATCH)
+            continue;
+        crowd->end_s = now_s + batch_s(action.batch.rows);
+        for (size_t i = 0; i < action.batch.count; i++)
+            crowd->met += crowd->end_s <= action.batch.requests[i].deadline_s;
+    }
 }
 
-static void polythrottle_waits_while_the_slo_would_break(void **state)
+/* Requests a second that are met when `rate` come. */
+static double goodput(double rate, double duration_s)
 {
-    (void)state;
-    struct wg_serving_model model = usual_model;
-    model.sample_count = 7;
-    model.predictor.kind = WG_PREDICTOR_POLYTHROTTLE;
-    model.slo_s = 0.4;
-    struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_POLYTHROTTLE);
-    setup.models = &model;
-    setup.batcher = WG_BATCHER_TRITON;
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
-    arrive(scheduler, 0.0, 1, 0.0);
-    (void)expect(scheduler, 0.0, WG_ACTION_RUN_BATCH);
-    for (uint64_t id = 2; id < 6; id++)
-        arrive(scheduler, 0.01, id, 0.0);
-    submit(scheduler, 0.02, 7, 1);
-    expect_nothing(scheduler, 0.02); /* four rows beside a step take 0.65 s */
-    happen(scheduler, WG_EVENT_BATCH_ENDED, 0.126);
-    (void)expect(scheduler, 0.126, WG_ACTION_RUN_BATCH);
-    expect_nothing(scheduler, 0.13); /* it would stretch the batch beyond its deadlines */
-    happen(scheduler, WG_EVENT_BATCH_ENDED, 0.45);
-    (void)expect(scheduler, 0.45, WG_ACTION_RUN_STEP);
-    wg__scheduler_close(scheduler);
-}
-
-static void micro_steps_add_up_to_iterations_and_run_alone(void **state)
-{
-    (void)state;
-    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
-    submit(scheduler, 0.0, 7, 3);
-    double now_s = 0.0;
-    unsigned rows = 0;
-    size_t ends = 0;
-    struct wg_action action = {0};
-    while (action.kind != WG_ACTION_JOB_DONE) {
-        if (!wg__scheduler_ask(scheduler, now_s, &action)) {
-            now_s = wg__scheduler_wake_s(scheduler);
-            assert_true(isfinite(now_s));
-        } else if (action.kind == WG_ACTION_RUN_BATCH) {
-            now_s += batch_s(action.batch.rows);
-            happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
-        } else if (action.kind == WG_ACTION_RUN_STEP) {
-            assert_true(action.step.is_alone);
-            assert_int_equal(action.step.begins_iteration, rows % 64 == 0);
-            rows += action.step.rows;
-            assert_int_equal(action.step.ends_iteration, rows % 64 == 0);
-            ends += action.step.ends_iteration;
-            assert_in_range(action.step.rows, 1, 22); /* 0.32 of 0.7 s at most */
-            arrive(scheduler, now_s, 1000 + rows, 0.0);
-            struct wg_action other = {0};
-            assert_false(wg__scheduler_ask(scheduler, now_s, &other));
-            now_s += 0.005 + 0.01 * action.step.rows;
-            happen(scheduler, WG_EVENT_STEP_ENDED, now_s);
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    struct crowd crowd = {.scheduler = open_scheduler(&setup), .end_s = (double)INFINITY};
+    const uint64_t count = (uint64_t)(rate * duration_s);
+    for (uint64_t id = 1; id <= count; id++) {
+        const double now_s = (double)id / rate;
+        while (crowd.end_s <= now_s) {
+            const double ended_s = crowd.end_s;
+            crowd.end_s = (double)INFINITY;
+            happen(crowd.scheduler, WG_EVENT_BATCH_ENDED, ended_s);
+            obey(&crowd, ended_s);
         }
+        arrive(crowd.scheduler, now_s, id, 0.0);
+        obey(&crowd, now_s);
     }
-    assert_int_equal(rows, 3 * 64);
-    assert_int_equal(ends, 3);
-    wg__scheduler_close(scheduler);
+    wg__scheduler_close(crowd.scheduler);
+    return crowd.met / duration_s;
 }
 
-static void a_failed_step_takes_its_iteration_back(void **state)
+/* Full batches are 13.6 requests a second. Who became hopeless by waiting must not be served to
+ * learn from, and who could only be met in a small batch must not take the time of eight. */
+static void serves_as_many_in_a_crowd_as_it_could_without(void **state)
 {
     (void)state;
-    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
-    submit(scheduler, 0.0, 7, 1);
-    (void)expect(scheduler, 0.0, WG_ACTION_RUN_STEP);
-    happen(scheduler, WG_EVENT_STEP_ENDED, 0.07);
-    assert_false(expect(scheduler, 0.07, WG_ACTION_RUN_STEP).step.begins_iteration);
-    tell(scheduler,
-         &(struct wg_event){.kind = WG_EVENT_STEP_ENDED, .now_s = 0.1, .is_failed = true});
-    assert_true(expect(scheduler, 0.1, WG_ACTION_RUN_STEP).step.begins_iteration);
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_JOB_CANCEL, .now_s = 0.1, .id = 7});
-    happen(scheduler, WG_EVENT_STEP_ENDED, 0.2);
-    expect_nothing(scheduler, 0.2);
-    wg__scheduler_close(scheduler);
-}
-
-static void says_that_an_slo_leaves_no_room(void **state)
-{
-    (void)state;
-    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .slo_s = 0.25});
-    double now_s = 0.0;
-    /* 8 a second: one by one they take 1.008 of the time, by two they'd wait too long. */
-    for (uint64_t id = 1; id <= 80; id++) {
-        now_s = 0.125 * (double)id;
-        arrive(scheduler, now_s, id, 0.0);
-        struct wg_action action;
-        while (wg__scheduler_ask(scheduler, now_s, &action))
-            if (action.kind == WG_ACTION_RUN_BATCH)
-                happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
-    }
-    submit(scheduler, now_s, 7, 1);
-    expect_nothing(scheduler, now_s);
-    struct wg_scheduler_view view;
-    wg__scheduler_view(scheduler, now_s, &view);
-    assert_int_equal(view.finetune, WG_FINETUNE_NO_ROOM);
-    assert_true(isfinite(wg__scheduler_wake_s(scheduler))); /* the rate may fall */
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .now_s = now_s, .slo_s = 0.7});
-    (void)expect(scheduler, now_s, WG_ACTION_RUN_STEP);
-    wg__scheduler_view(scheduler, now_s, &view);
-    assert_int_equal(view.finetune, WG_FINETUNE_RUNNING);
-    wg__scheduler_close(scheduler);
-}
-
-/* The other half of "no room": what could not be given is not made up for at the users' cost. */
-static void owes_nothing_for_a_time_without_room(void **state)
-{
-    (void)state;
-    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .slo_s = 0.25});
-    double now_s = 0.0;
-    for (uint64_t id = 1; id <= 1600; id++) {
-        now_s = 0.125 * (double)id;
-        arrive(scheduler, now_s, id, 0.0);
-        if (id == 80)
-            submit(scheduler, now_s, 7, 100);
-        struct wg_action action;
-        while (wg__scheduler_ask(scheduler, now_s, &action)) {
-            assert_int_equal(action.kind, WG_ACTION_RUN_BATCH);
-            happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
-        }
-    }
-    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .now_s = now_s, .slo_s = 0.7});
-    arrive(scheduler, now_s, 2000, now_s + 0.145); /* its batch is bounded by 0.139 s */
-    (void)expect(scheduler, now_s, WG_ACTION_RUN_BATCH);
-    wg__scheduler_close(scheduler);
+    static const double rates[] = {20, 50, 100, 300, 1000, 3000};
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+        if (goodput(rates[i], 20.0) < 11.0)
+            fail_msg("%g of %g requests a second", goodput(rates[i], 20.0), rates[i]);
 }
 
 /* -- Clocks ---------------------------------------- */
@@ -551,12 +354,7 @@ int main(void)
         cmocka_unit_test(serves_what_can_be_met_before_what_is_late_anyway),
         cmocka_unit_test(a_lane_that_waits_to_fill_does_not_hold_up_another),
         cmocka_unit_test(recovers_from_a_prediction_that_makes_everything_hopeless),
-        cmocka_unit_test(greedy_runs_whole_iterations_beside_inference),
-        cmocka_unit_test(polythrottle_waits_while_the_slo_would_break),
-        cmocka_unit_test(micro_steps_add_up_to_iterations_and_run_alone),
-        cmocka_unit_test(a_failed_step_takes_its_iteration_back),
-        cmocka_unit_test(says_that_an_slo_leaves_no_room),
-        cmocka_unit_test(owes_nothing_for_a_time_without_room),
+        cmocka_unit_test(serves_as_many_in_a_crowd_as_it_could_without),
         cmocka_unit_test(orders_one_change_of_clocks_at_a_time),
         cmocka_unit_test(refuses_events_that_cannot_be),
         cmocka_unit_test(names_setups_that_cannot_be),
