@@ -6,6 +6,7 @@
  */
 #include "schedule/batch_effects.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ void wg__batch_effects_reduce(const struct wg_batch_effects *effects, double shr
 
 void wg__batch_effects_solve(struct wg_batch_effects *effects, double shrink, const double *x)
 {
+    const double least = -0.99; /* no batch takes no time */
     for (size_t i = 0; i < effects->count; i++) {
         struct wg_effect *size = &effects->sizes[i];
         double explained = 0.0;
@@ -101,7 +103,7 @@ void wg__batch_effects_solve(struct wg_batch_effects *effects, double shrink, co
             explained += size->row_sum[k] * x[k];
         const double rest = size->target_sum + shrink * size->first - explained;
         const double effect = rest / (size->weight + shrink);
-        size->effect = effect > -1.0 ? effect : -1.0;
+        size->effect = effect > least ? effect : least;
     }
 }
 
@@ -171,9 +173,11 @@ void wg__batch_effects_at(const struct wg_batch_effects *effects, double rows, d
     const size_t above = rows < (double)WG_EFFECT_ROWS_MAX ? effects->upto[(size_t)rows] : count;
     if (above == 0 || above == count) { /* off by as much as the size at that end */
         const size_t end = above == 0 ? 0 : count - 1;
-        *alpha_out = effects->alpha[end];
         const double shifted = effects->rows[end] + (rows - effects->sizes[end].rows);
-        *rows_out = shifted > 0.0 ? shifted : 0.0;
+        /* Below the first size by no more than its share, or a row or two would cost nothing. */
+        const double scaled = effects->rows[0] * (rows / effects->sizes[0].rows);
+        *alpha_out = effects->alpha[end];
+        *rows_out = above == 0 && shifted < scaled ? scaled : fmax(shifted, 0.0);
         return;
     }
     const size_t below = above - 1;

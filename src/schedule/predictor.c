@@ -194,9 +194,10 @@ double wg__predictor_time(const struct wg_predictor *predictor,
         .mem_clock = within(point->mem_clock, least_clock, 1.0, 1.0),
         .finetune_rows = within(point->finetune_rows, 0.0, most_rows, 0.0),
     };
-    return predictor->kind == WG_PREDICTOR_PHYSICAL
-               ? wg__physical_time(&predictor->as.physical, &valid)
-               : wg__polythrottle_time(&predictor->as.polythrottle, &valid);
+    const double time_s = predictor->kind == WG_PREDICTOR_PHYSICAL
+                              ? wg__physical_time(&predictor->as.physical, &valid)
+                              : wg__polythrottle_time(&predictor->as.polythrottle, &valid);
+    return fmax(time_s, least_time_s); /* callers divide by it */
 }
 
 double wg__predictor_margin(const struct wg_predictor *predictor)

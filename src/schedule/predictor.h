@@ -75,7 +75,7 @@ enum wg_code wg__predictor_open(struct wg_predictor **out, const struct wg_predi
                                 struct wg_error *err);
 void wg__predictor_close(struct wg_predictor *predictor);
 
-/* Seconds, never negative, finite; never falls with `rows`, other fields equal. */
+/* Seconds, 1e-9 at least, finite; never falls with `rows`, other fields equal. */
 double wg__predictor_time(const struct wg_predictor *predictor,
                           const struct wg_predictor_point *point);
 

@@ -220,6 +220,30 @@ static void between_sizes_and_beyond_them_curves_go_on(void **state)
     }
 }
 
+/* Only large batches were seen, and they cost less than the line says: a row still costs its share,
+ * and whatever was seen, no batch takes no time. */
+static void no_batch_costs_nothing(void **state)
+{
+    (void)state;
+    static struct wg_batch_effects effects;
+    double alpha = 0.0, rows = 0.0;
+    wg__batch_effects_init(&effects);
+    struct wg_effect *size = wg__batch_effects_find(&effects, 30.0);
+    assert_non_null(size);
+    size->effect = -0.1;
+    wg__batch_effects_shape(&effects, 1.0, 0.0, 1.0);
+    for (unsigned b = 1; b <= 30; b++) {
+        wg__batch_effects_at(&effects, b, &alpha, &rows);
+        check_close(rows, 0.9 * b, 1e-12);
+    }
+    const double line[WG_NNLS_MAX] = {1.0};
+    size->weight = 1.0;
+    size->row_sum[0] = 1.0;
+    size->target_sum = -5.0;
+    wg__batch_effects_solve(&effects, 1e-9, line);
+    assert_true(size->effect > -1.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +252,7 @@ int main(void)
         cmocka_unit_test(every_size_has_its_place),
         cmocka_unit_test(curves_are_the_nearest_that_never_fall),
         cmocka_unit_test(between_sizes_and_beyond_them_curves_go_on),
+        cmocka_unit_test(no_batch_costs_nothing),
     };
     return run_tests(tests);
 }
