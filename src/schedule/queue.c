@@ -325,3 +325,11 @@ const struct wg_request *wg__lane_next(const struct wg_queue *queue,
 {
     return request_at(queue, ((const struct entry *)request)->next);
 }
+
+const struct wg_request *wg__lane_next_level(const struct wg_queue *queue,
+                                             const struct wg_request *request)
+{
+    const struct slot *slot = &queue->slots[((const struct entry *)request)->slot];
+    const uint32_t last = slot->level_last[request->priority - 1];
+    return request_at(queue, queue->entries[last].next);
+}

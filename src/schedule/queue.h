@@ -68,4 +68,9 @@ const struct wg_request *wg__lane_last(const struct wg_queue *queue, const struc
 const struct wg_request *wg__lane_next(const struct wg_queue *queue,
                                        const struct wg_request *request);
 
+/* The first of the next lower priority that the lane has: of each level the one with the earliest
+ * deadline. NULL behind the last level. O(1). */
+const struct wg_request *wg__lane_next_level(const struct wg_queue *queue,
+                                             const struct wg_request *request);
+
 #endif

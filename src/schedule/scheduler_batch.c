@@ -281,19 +281,23 @@ bool wg__scheduler_ask_batch(struct wg_scheduler *scheduler, struct wg_action *o
     return false;
 }
 
+/* Of each priority level the first one is past its deadline before the others. */
 void wg__scheduler_drop_past(struct wg_scheduler *scheduler)
 {
     for (size_t i = wg__queue_lane_count(scheduler->queue); i > 0; i--) {
-        const struct wg_lane *lane = wg__queue_lane(scheduler->queue, i - 1);
-        for (size_t left = lane->count; left > 0; left--) {
-            const struct wg_request *first = wg__lane_first(scheduler->queue, lane);
-            if (first->deadline_s > scheduler->now_s) {
-                scheduler->wake_s = fmin(scheduler->wake_s, first->deadline_s);
-                break;
+        const struct wg_request *r =
+            wg__lane_first(scheduler->queue, wg__queue_lane(scheduler->queue, i - 1));
+        while (r != NULL) {
+            if (r->deadline_s > scheduler->now_s) {
+                scheduler->wake_s = fmin(scheduler->wake_s, r->deadline_s);
+                r = wg__lane_next_level(scheduler->queue, r);
+                continue;
             }
-            const uint64_t id = first->id;
+            const struct wg_request *next = wg__lane_next(scheduler->queue, r);
+            const uint64_t id = r->id;
             (void)wg__queue_remove(scheduler->queue, id, NULL);
             wg__scheduler_push_answer(scheduler, id, WG_ANSWER_PAST);
+            r = next;
         }
     }
 }

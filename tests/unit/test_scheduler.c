@@ -48,6 +48,29 @@ static void drops_at_the_deadline_though_the_server_is_busy(void **state)
     wg__scheduler_close(scheduler);
 }
 
+/* The first of the lane has more time than one of a lower priority behind it. */
+static void drops_at_the_deadline_in_every_priority(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    arrive(scheduler, 0.0, 1, 0.0);
+    (void)expect(scheduler, 0.0, WG_ACTION_RUN_BATCH);
+    for (unsigned priority = 1; priority <= 3; priority++)
+        tell(scheduler, &(struct wg_event){.kind = WG_EVENT_ARRIVE,
+                                           .request = {.id = 1 + priority,
+                                                       .rows = 1,
+                                                       .priority = priority,
+                                                       .deadline_s = 0.1 / priority}});
+    expect_nothing(scheduler, 0.01);
+    check_close(wg__scheduler_wake_s(scheduler), 0.1 / 3.0, 1e-12);
+    assert_int_equal(expect(scheduler, 0.06, WG_ACTION_ANSWER).id, 3);
+    assert_int_equal(expect(scheduler, 0.06, WG_ACTION_ANSWER).id, 4);
+    expect_nothing(scheduler, 0.06);
+    check_close(wg__scheduler_wake_s(scheduler), 0.1, 1e-12);
+    wg__scheduler_close(scheduler);
+}
+
 static void refuses_at_once_what_cannot_wait_or_run(void **state)
 {
     (void)state;
@@ -348,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_what_waits_in_one_batch_and_learns_its_time),
         cmocka_unit_test(drops_at_the_deadline_though_the_server_is_busy),
+        cmocka_unit_test(drops_at_the_deadline_in_every_priority),
         cmocka_unit_test(refuses_at_once_what_cannot_wait_or_run),
         cmocka_unit_test(serves_the_model_that_must_begin_soonest),
         cmocka_unit_test(no_lower_priority_costs_a_request_its_turn),
