@@ -297,7 +297,7 @@ static void draw_marks(const struct drawing *drawing)
             wg__buffer_printf(out,
                               "<g class=\"c%d\"><path class=\"d\" d=\"M%.1f %.1fV%.1f\"/></g>\n"
                               "<text class=\"k\" x=\"%.1f\" y=\"%.1f\">SLO %s</text>\n",
-                              WG_PLOT_INK, x, MARKS_Y - 10, drawing->bottom, x + 4, MARKS_Y + 4,
+                              WG_PLOT_INK, x, MARKS_Y - 24, drawing->bottom, x + 4, MARKS_Y - 14,
                               slo);
         }
     }

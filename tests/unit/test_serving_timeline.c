@@ -189,7 +189,7 @@ static void drawing_shows_what_lies_in_the_window(void **state)
     assert_null(strstr(out.data, "99 rows"));
     assert_int_equal(count_of(out.data, "<title>late</title>"), 1);
     assert_int_equal(count_of(out.data, "<title>dropped</title>"), 1);
-    assert_non_null(strstr(out.data, "SLO 250ms"));
+    assert_non_null(strstr(out.data, "y=\"22.0\">SLO 250ms")); /* above the marks, at 36 */
     assert_non_null(strstr(out.data, ">low</text>"));
     assert_non_null(strstr(out.data, ">max</text>"));
     assert_non_null(strstr(out.data, "a&amp;b"));
