@@ -87,6 +87,15 @@ static enum wg_code read_number(const struct reader *reader, wg_yaml_node node, 
     return WG_OK;
 }
 
+/* What a terminal may obey: it is shown there. C1 controls are C2 80 .. C2 9F in UTF-8. */
+static bool has_control(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+        if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+            return true;
+    return false;
+}
+
 static enum wg_code read_text(const struct reader *reader, wg_yaml_node node, const char *where,
                               const struct field *field, void *base)
 {
@@ -97,6 +106,10 @@ static enum wg_code read_text(const struct reader *reader, wg_yaml_node node, co
         return wg__yaml_fail(reader->yaml, node, reader->err,
                              "%s%s: expected a text of 1 to %.0f bytes", where, field->key,
                              field->max - 1);
+    if (has_control(text))
+        return wg__yaml_fail(reader->yaml, node, reader->err,
+                             "%s%s: a control character in a text; expected none", where,
+                             field->key);
     memcpy((char *)base + field->offset, text, length + 1);
     return WG_OK;
 }

@@ -218,7 +218,8 @@ static void every_number_and_text_that_is_wrong_is_told_with_its_line(void **sta
     static const char *const no_numbers[] = {"",        "x",     "-1",  "nan",    ".inf",
                                              "1e999",   "0x10",  "1 2", "[1, 2]", "{a: 1}",
                                              "2000000", "'1,5'", "~",   NULL};
-    static const char *const no_texts[] = {"", "[a, b]", "{a: b}", NULL};
+    static const char *const no_texts[] = {
+        "", "[a, b]", "{a: b}", "\"a\\e[31mb\"", "\"a\\nb\"", "\"a\\x7F\"", "\"a\\u009b\"", NULL};
     for (size_t i = 0; i < LINE_COUNT; i++) {
         if (lines[i].kind[0] == 'N')
             check_values(i, no_numbers);
