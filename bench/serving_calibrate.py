@@ -14,8 +14,8 @@ greedy row under even arrivals does. Everything else is its figure 2 (shape over
 assumption, and marked so in the file.
 
 Both searches are bisections on cells of 4000 runs of 30 s by `wattgov simulate serving`. Apart from it, a model
-of forty lines in this file that shares no code with it does the same on 400 runs; the two are printed. Only the standard
-library is used.
+of forty lines in this file that shares no code with it does the same on 400 runs; the two are printed. Only the
+standard library is used. Two minutes.
 """
 import argparse
 import json
@@ -252,8 +252,9 @@ def profile(name, scenario, t1_s, work_s):
         f"""{scenario["title"]}, as PolyThrottle (arXiv 2310.19991) lets one guess it. Made by
         bench/serving_calibrate.py; do not edit. Nobody has measured these numbers: README.md says which are
         calibrated, which are read from figures, and which are assumed.""")
-    lines += [f"name: {name}", "source: >-", f"  PolyThrottle figure 2 (shape, clocks) and table {scenario['table']} (scale of "
-              "time, fine-tuning), by", "  bench/serving_calibrate.py; watts, overheads and noise are assumed",
+    lines += [f"name: {name}", "source: >-",
+              f"  PolyThrottle figure 2 (shape, clocks) and table {scenario['table']} (scale of time, fine-tuning), by",
+              "  bench/serving_calibrate.py; watts, overheads and noise are assumed",
               f"max_batch: {MAX_BATCH}", ""]
     lines += comment(
         f"""One row takes {t1_s:.4f} s: calibrated so that without fine-tuning {late_none:.2f} % are late or dropped
@@ -266,8 +267,8 @@ def profile(name, scenario, t1_s, work_s):
     lines += ["latency_share:", f"  gpu_clock: {gpu_share:.2f}", f"  mem_clock: {memory_share:.2f}",
               f"noise: {NOISE}  # assumed", ""]
     lines += comment(
-        f"""An iteration of {scenario["rows"]} rows takes {iteration_s:.4f} s alone: calibrated so that greedy fine-tuning
-        makes {late_greedy:.2f} % late or dropped under even arrivals. {scenario["iterations_from"]}.
+        f"""An iteration of {scenario["rows"]} rows takes {iteration_s:.4f} s alone: calibrated so that greedy
+        fine-tuning makes {late_greedy:.2f} % late or dropped under even arrivals. {scenario["iterations_from"]}.
         What a step costs besides its rows, and the update, are assumed.""")
     lines += ["finetune:", f"  fixed_s: {STEP_FIXED_S}", f"  per_row_s: {step_of(scenario, work_s):.6f}",
               f"  update_s: {UPDATE_S}", "", "# Half the GPU each when both run: assumed.", "interference:",
@@ -275,8 +276,8 @@ def profile(name, scenario, t1_s, work_s):
     lines += comment(
         f"""{RUNGS} settings of the front of time and energy (means over batches of 1 to 8) of the board that was
         fitted to figure 2 (data/tuning/boards), which also gives each rung's times and powers against the highest
-        clocks'. The scale is assumed: {scenario["busy_w"]:g} W of the budget of {scenario["budget_w"]} W in a batch of 4.
-        Idle power: the board's terms that need no work.""")
+        clocks'. The scale is assumed: {scenario["busy_w"]:g} W of the budget of {scenario["budget_w"]} W in a
+        batch of 4. Idle power: the board's terms that need no work.""")
     lines += ["clocks:", f"  change_s: {CHANGE_S}", f"  change_j: {scenario['change_j']}", "  ladder:"]
     for i, rung in enumerate(rungs):
         watts = [scenario["busy_w"] * rung[key] for key in ("busy", "idle", "finetune")]
@@ -302,7 +303,8 @@ def explain(name, scenario, t1_s, work_s, cell, other):
               f"{greedy[1]:.1f} s")
     for rung in ladder(scenario):
         print(f"  {rung['name']:>10} time x {rung['mean_slower']:.3f}, energy of a request x "
-              f"{rung['mean_dearer']:.3f}, busy x {rung['busy']:.3f}, idle {rung['idle']:.3f} of busy at the highest clocks")
+              f"{rung['mean_dearer']:.3f}, busy x {rung['busy']:.3f}, idle {rung['idle']:.3f} of busy at the highest "
+              "clocks")
 
 
 def main():

@@ -125,8 +125,8 @@ class Runs:
             self.missing += 1
             return {}
         print(" ".join(words[1:]), file=sys.stderr)
-        done = subprocess.run([self.program, *command[1:], "--json"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              check=False)
+        done = subprocess.run([self.program, *command[1:], "--json"], cwd=ROOT, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             sys.stderr.write(done.stderr)
             self.missing += 1

@@ -292,9 +292,46 @@ github.com/Azure/AzurePublicDataset, `AzureLLMInferenceTrace_conv.csv`. `--data 
 
 PAPER_HEADER = ["scenario", "arrivals", *POLICIES, "wattgov, standard drop"]
 BACKLOG_HEADER = ["scenario", "arrivals", "policy", "violations, %", "share of the GPU", "rows/s fine-tuned", "p99, s"]
-CHANGE_HEADER = ["arrivals", "SLO", "policy", "violations first half, %", "second half, %", "caused by the change, points",
-                 "fine-tuning's share first half", "second half"]
+CHANGE_HEADER = ["arrivals", "SLO", "policy", "violations first half, %", "second half, %",
+                 "caused by the change, points", "fine-tuning's share first half", "second half"]
 ROBUST_HEADER = ["scenario", "arrivals", "what", "none, %", "floor, %", "wattgov, %", "fine-tuning's share", "rows/s"]
+
+
+PAPER_TEXT = """## 1. The paper's two scenarios
+
+Violations in percent, runs of 30 s, at least 100,000 requests a cell. *The paper* printed one run of 240 or 120
+requests a cell; its `polythrottle` column is what it calls adaptive, whose rule it does not tell in full. Of
+Twitter's counts that we have, the minute of highest variance falls from 250/s to 50/s; at the rate of the other rows
+its first half is more than the GPU can serve, so there is a row at a lower rate too, where `none` comes near what
+the paper prints.
+
+"""
+
+JOBS_TEXT = """
+When the job was done, in seconds, in runs of {long_s} s (and in how many of them it was); 1.5 times greedy's time;
+and the time in which it could be done at best beside requests that are all in time (`bench/serving_room.py`: even
+arrivals, steps that cost nothing but their rows). Where that is later, the load leaves no room for what was asked.
+
+"""
+
+CHANGES_TEXT = """## 2. The SLO changes
+
+Runs of 60 s with a backlog of fine-tuning; the SLO changes after 30 s: from 250 to 700 ms, as in the paper's
+appendix D, and the reverse. The second half is the whole run less one of half the length (the same seeds, so the
+same first half). What the change causes is the difference to the second half of runs under the later SLO all the
+time. 250 ms hold a batch of two, no more: at 8/s that serves few Poisson arrivals in time, and leaves nothing. At
+lower rates fine-tuning gets its minimum share. Nobody is told of a shorter SLO in advance, so what runs then delays
+the first requests under it.
+
+"""
+
+ROBUST_TEXT = """## 5. What is not as believed
+
+Runs of {backlog_s} s with a backlog. What a step costs besides its rows is assumed: an iteration as one step takes
+the same in all rows. Wrong beliefs: the scheduler's first fit is of times that are all too short or too long; it
+learns while it serves.
+
+"""
 
 
 def example(report, *args, **options):
@@ -304,21 +341,11 @@ def example(report, *args, **options):
 def paper_text(report):
     rows, jobs = paper(report)
     orin = SCENARIOS[0]
-    text = ("## 1. The paper's two scenarios\n\nViolations in percent, runs of 30 s, at least 100,000 requests a cell. "
-            "*The paper* printed one run of 240 or 120 requests a cell; its `polythrottle` column is what it calls "
-            "adaptive, whose rule it does not tell in full. Of Twitter's counts that we have, the minute of highest "
-            "variance falls from 250/s to 50/s; at the rate of the other rows its first half is more than the GPU can serve, "
-            "so there is a row at a lower rate too, where `none` comes near what the paper prints.\n\n" + table(PAPER_HEADER, rows)
-            + example(report, orin, "poisson:8", POLICIES, orin.seeds))
-    text += (f"\nWhen the job was done, in seconds, in runs of {LONG_S} s (and in how many of them it was); 1.5 times greedy's "
-             "time; and the time in which it could be done at best beside requests that are all in time "
-             "(`bench/serving_room.py`: even arrivals, steps that cost nothing but their rows). Where that is later, the "
-             "load leaves no room for what was asked.\n\n"
-             + table(["scenario", "arrivals", "greedy", "polythrottle", "wattgov", "wattgov over greedy", "asked",
-                      "at best"], jobs)
-             + example(report, orin, "poisson:8", ("greedy", "polythrottle", "wattgov"), orin.seeds / 2,
-                       duration_s=LONG_S))
-    return text
+    header = ["scenario", "arrivals", "greedy", "polythrottle", "wattgov", "wattgov over greedy", "asked", "at best"]
+    return (PAPER_TEXT + table(PAPER_HEADER, rows) + example(report, orin, "poisson:8", POLICIES, orin.seeds)
+            + JOBS_TEXT.format(long_s=LONG_S) + table(header, jobs)
+            + example(report, orin, "poisson:8", ("greedy", "polythrottle", "wattgov"), orin.seeds / 2,
+                      duration_s=LONG_S))
 
 
 def backlog_text(report):
@@ -330,23 +357,14 @@ def backlog_text(report):
 
 def changes_text(report):
     orin = SCENARIOS[0]
-    return ("## 2. The SLO changes\n\nRuns of 60 s with a backlog of fine-tuning; the SLO changes after 30 s: from 250 to "
-            "700 ms, as in the paper's appendix D, and the reverse. The second half is the whole run less one of half the "
-            "length (the same seeds, so the same first half). What the change causes is the difference to the second half "
-            "of runs under the later SLO all the time. 250 ms hold a batch of two, no more: at 8/s that serves few Poisson "
-            "arrivals in time, and leaves nothing. At lower rates fine-tuning gets its minimum share. Nobody is told of a "
-            "shorter SLO in advance, so what runs then delays the first ones under it.\n\n"
-            + table(CHANGE_HEADER, changes(report))
+    return (CHANGES_TEXT + table(CHANGE_HEADER, changes(report))
             + example(report, orin, "poisson:8", ("none", "wattgov"), 440, duration_s=60, job="backlog", slo_s=0.25,
                       extra=("--slo-change", "30:0.7")))
 
 
 def robust_text(report):
     orin = SCENARIOS[0]
-    return (f"## 5. What is not as believed\n\nRuns of {BACKLOG_S} s with a backlog. What a step costs besides its rows is "
-            "assumed: an iteration as one step takes the same in all rows. Wrong beliefs: the scheduler's first fit is "
-            "of times that are all too short or too long; it learns while it serves.\n\n"
-            + table(ROBUST_HEADER, robust(report))
+    return (ROBUST_TEXT.format(backlog_s=BACKLOG_S) + table(ROBUST_HEADER, robust(report))
             + example(report, orin, "poisson:8", ("none", "wattgov", "floor"), orin.seeds / 16, duration_s=BACKLOG_S,
                       job="backlog", extra=("--believe", "0.7")))
 
