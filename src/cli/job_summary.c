@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "math/normal.h"
 
 static struct wg_job_share *share_of(struct wg_job_summary *summary, const struct wg_store_run *run)
 {
@@ -212,7 +213,7 @@ static void sum_savings(struct wg_job_summary *summary)
             variance += elsewhere * elsewhere * share->default_sd_j * share->default_sd_j;
         }
     }
-    const double half = 1.959963984540054 * sqrt(variance);
+    const double half = WG_NORMAL_975 * sqrt(variance);
     if (summary->completed == 0)
         saved = NAN;
     summary->saved_j = saved;

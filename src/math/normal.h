@@ -13,6 +13,9 @@
 
 #include "base/rng.h"
 
+/* The quantile of 0.975: half the width of a 95 % interval, in standard deviations. */
+#define WG_NORMAL_975 1.959963984540054
+
 double wg__normal_pdf(double z);
 double wg__normal_cdf(double z);                /* by erfc: accurate in both tails */
 double wg__normal_quantile(double probability); /* 0 gives -inf, 1 gives +inf, outside NaN */

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "math/normal.h"
+
 struct compensated {
     double sum;
     double lost; /* what the additions to sum rounded away */
@@ -156,7 +158,7 @@ double wg__student_quantile975(size_t degrees_of_freedom)
     const size_t table_size = sizeof table / sizeof *table;
     if (degrees_of_freedom <= table_size)
         return table[degrees_of_freedom - 1];
-    const double z = 1.959963984540054; /* the normal quantile */
+    const double z = WG_NORMAL_975;
     const double z2 = z * z;
     const double g1 = z * (z2 + 1.0) / 4.0;
     const double g2 = z * ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
@@ -183,7 +185,7 @@ void wg__wilson95(uint64_t hits, uint64_t trials, double *low_out, double *high_
         *high_out = 1.0;
         return;
     }
-    const double z = 1.959963984540054; /* the normal quantile of 0.975 */
+    const double z = WG_NORMAL_975;
     const double n = (double)trials;
     const double share = (double)hits / n;
     const double scale = 1.0 / (1.0 + z * z / n);

@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "math/statistics.h"
 
-static const double normal_975 = 1.959963984540054;
 static const double near_5 = 1.05;
 static const double near_10 = 1.10;
 
@@ -19,15 +18,9 @@ struct wg_tuning_share wg__tuning_share(size_t hits, size_t count)
 {
     if (count == 0)
         return (struct wg_tuning_share){(double)NAN, (double)NAN, (double)NAN};
-    const double n = (double)count, share = (double)hits / n, z2 = normal_975 * normal_975;
-    const double center = (share + z2 / (2 * n)) / (1 + z2 / n);
-    const double half =
-        normal_975 * sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n);
-    return (struct wg_tuning_share){
-        .share = share,
-        .low = hits == 0 ? 0 : center - half,
-        .high = hits == count ? 1 : center + half,
-    };
+    struct wg_tuning_share out = {.share = (double)hits / (double)count};
+    wg__wilson95(hits, count, &out.low, &out.high);
+    return out;
 }
 
 static struct wg_tuning_mean mean_of(const double *values, size_t count)
