@@ -17,6 +17,8 @@
  */
 #include "base/rng.h"
 
+#include "base/hash.h"
+
 enum { ROUNDS = 10 };
 
 static const uint32_t multiplier_0 = 0xD2511F53;
@@ -71,19 +73,11 @@ void wg__rng_init(struct wg_rng *rng, uint64_t seed)
     *rng = (struct wg_rng){.key = seed};
 }
 
-/* SplitMix64's finaliser, David Stafford's variant 13. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
 struct wg_rng wg__rng_split(const struct wg_rng *parent, uint64_t index)
 {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
-    const uint64_t family = mix(parent->key + golden);
+    const uint64_t family = wg__hash_mix(parent->key + golden);
     struct wg_rng child;
-    wg__rng_init(&child, mix(family + (index + 1) * golden));
+    wg__rng_init(&child, wg__hash_mix(family + (index + 1) * golden));
     return child;
 }

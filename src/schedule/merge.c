@@ -200,15 +200,6 @@ static bool may_merge(const struct wg_merge_shape *shape)
     return shape->has_batch_dimension;
 }
 
-/* splitmix64: each step can be undone, so ids that differ give keys that differ. */
-static uint64_t scramble(uint64_t id)
-{
-    id += UINT64_C(0x9e3779b97f4a7c15);
-    id = (id ^ (id >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    id = (id ^ (id >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return id ^ (id >> 31);
-}
-
 static enum wg_code check_counts(const struct wg_merge_shape *shape, struct wg_error *err)
 {
     enum wg_code code = check_count(shape->input_count, WG_MERGE_TENSORS_MAX, "inputs", err);
@@ -238,7 +229,7 @@ enum wg_code wg__merge_key(const struct wg_merge_shape *shape, uint64_t request_
     if (code != WG_OK)
         return code;
     *rows_out = rows;
-    *key_out = scramble(request_id);
+    *key_out = wg__hash_mix(request_id);
     if (!may_merge(shape))
         return WG_OK;
     uint64_t hash = hash_text(hash_text(WG_HASH_START, shape->model), shape->version);

@@ -26,6 +26,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 #define NONE UINT32_MAX
 
@@ -102,13 +103,10 @@ void wg__queue_close(struct wg_queue *queue)
 
 /* -- The table by id ------------------------------------------------------------------------ */
 
-/* The finalizer of splitmix64 (Stafford's variant 13): ids are often counted up in steps. */
+/* Mixed, because ids are often counted up in steps. */
 static uint32_t *bucket_of(const struct wg_queue *queue, uint64_t id)
 {
-    id = (id ^ (id >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    id = (id ^ (id >> 27)) * UINT64_C(0x94d049bb133111eb);
-    id ^= id >> 31;
-    return &queue->buckets[id & queue->bucket_mask];
+    return &queue->buckets[wg__hash_mix(id) & queue->bucket_mask];
 }
 
 /* The link that leads to the entry of this id, or the one at the end of its chain. */

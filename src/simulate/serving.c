@@ -16,6 +16,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "math/gamma.h"
 #include "simulate/event.h"
 #include "simulate/gpu_share.h"
@@ -53,7 +54,8 @@ struct world {
     double added_s; /* what ran until then is in the sum */
     uint64_t last_id;
     uint64_t open;      /* requests without an answer, */
-    uint64_t open_mark; /* and the sum of the marks of their numbers */
+    uint64_t open_mark; /* and the sum of their mixed ids: the same for the same ids only, but for 1
+                           in 2^64 */
     struct wg_event event;
     struct wg_serving_sum sum;
 };
@@ -132,14 +134,6 @@ static double step_alone_s(const struct world *world)
 
 /* -- Requests ------------------------------------------------------------------------------ */
 
-/* Sums of these agree for the same numbers only, but for one chance in 2^64. */
-static uint64_t mark_of(uint64_t id)
-{
-    uint64_t mark = id * UINT64_C(0x9e3779b97f4a7c15);
-    mark = (mark ^ (mark >> 32)) * UINT64_C(0xd6e8feb86659fd93);
-    return mark ^ (mark >> 32);
-}
-
 static void note_waiting(const struct world *world)
 {
     if (world->timeline != NULL)
@@ -150,7 +144,7 @@ static void note_waiting(const struct world *world)
 static void close_request(struct world *world, uint64_t id)
 {
     world->open--;
-    world->open_mark -= mark_of(id);
+    world->open_mark -= wg__hash_mix(id);
 }
 
 static void serve(struct world *world, const struct wg_request *request)
@@ -186,7 +180,7 @@ static enum wg_code arrive(struct world *world)
     const uint64_t id = ++world->last_id;
     world->sum.requests++;
     world->open++;
-    world->open_mark += mark_of(id);
+    world->open_mark += wg__hash_mix(id);
     world->event.request = (struct wg_request){.id = id, .rows = 1};
     note(world, WG_TIMELINE_ARRIVED, id);
     note_waiting(world);
