@@ -40,7 +40,7 @@ enum {
 void wg__rate_init(struct wg_rate *rate, double slot_s)
 {
     assert(slot_s > 0.0 && isfinite(slot_s));
-    *rate = (struct wg_rate){.slot_s = slot_s, .first_s = (double)NAN};
+    *rate = (struct wg_rate){.slot_s = slot_s, .begin_s = (double)NAN};
 }
 
 /* The count of the slot `back` slots ago; 0: the present one. */
@@ -99,8 +99,7 @@ static void advance(struct wg_rate *rate, double now_s)
 
 void wg__rate_tell(struct wg_rate *rate, double now_s, double rows)
 {
-    if (isnan(rate->first_s)) {
-        rate->first_s = now_s;
+    if (isnan(rate->begin_s)) {
         rate->begin_s = now_s;
         return;
     }
@@ -154,7 +153,7 @@ static double burst_mean(const struct wg_rate *rate, double into_s)
 
 double wg__rate_mean(struct wg_rate *rate, double now_s)
 {
-    if (isnan(rate->first_s))
+    if (isnan(rate->begin_s))
         return 0.0;
     advance(rate, now_s);
     const double into_s = present_s(rate, now_s);
@@ -166,7 +165,7 @@ double wg__rate_mean(struct wg_rate *rate, double now_s)
 
 double wg__rate_dispersion(struct wg_rate *rate, double now_s)
 {
-    if (isnan(rate->first_s))
+    if (isnan(rate->begin_s))
         return 1.0;
     advance(rate, now_s);
     return dispersion_of(rate->sum, rate->squares, rate->filled);

@@ -18,8 +18,7 @@ enum { WG_RATE_SLOTS = 64 };
 
 struct wg_rate {
     double slot_s;
-    double begin_s;               /* of the present slot */
-    double first_s;               /* of the first event; NAN: none yet */
+    double begin_s;               /* of the present slot; NAN: no event yet */
     double counts[WG_RATE_SLOTS]; /* ring */
     size_t at;                    /* the present slot */
     size_t filled;
