@@ -18,7 +18,11 @@
 
 /* From 2^-24 s (60 ns) to 2^24 s; what lies outside is counted in the first or last bin, what is
  * not positive (NaN too) in the first. */
-enum { WG_HISTOGRAM_BITS = 10, WG_HISTOGRAM_OCTAVES = 48, WG_HISTOGRAM_BINS = 48 << 10 };
+enum {
+    WG_HISTOGRAM_BITS = 10,
+    WG_HISTOGRAM_OCTAVES = 48,
+    WG_HISTOGRAM_BINS = WG_HISTOGRAM_OCTAVES << WG_HISTOGRAM_BITS
+};
 
 struct wg_histogram {
     uint64_t *counts; /* WG_HISTOGRAM_BINS */
