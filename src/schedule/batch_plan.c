@@ -26,6 +26,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Sums of the same times in another order differ by rounding: ends that differ by less, as a share
@@ -50,7 +51,7 @@ struct search {
     size_t missed;
     size_t steps;
     size_t reach; /* the last finite entry */
-    int is_even;  /* equally many rows each, and deadlines that never fall */
+    bool is_even; /* equally many rows each, and deadlines that never fall */
     unsigned rows[WG_PLAN_ITEMS_MAX];
     double deadline_s[WG_PLAN_ITEMS_MAX]; /* from the start on */
     struct entry met[WG_PLAN_ITEMS_MAX + 1];
@@ -63,7 +64,7 @@ static void init(struct search *search, const struct wg_plan_item *items, double
     search->missed = 0;
     search->steps = 0;
     search->reach = 0;
-    search->is_even = 1;
+    search->is_even = true;
     search->tried[0] = 0;
     for (size_t i = 0; i < search->count; i++) {
         assert(items[i].rows >= 1 && items[i].rows <= search->max_rows);
@@ -73,17 +74,17 @@ static void init(struct search *search, const struct wg_plan_item *items, double
         search->tried[i + 1] = 0;
         if (i > 0 &&
             (items[i].rows != items[0].rows || search->deadline_s[i] < search->deadline_s[i - 1]))
-            search->is_even = 0;
+            search->is_even = false;
     }
     search->met[0] = (struct entry){.end_s = 0.0, .slack_s = HUGE_VAL};
 }
 
 /* Better: earlier; as early, but with less left out at first, or with a larger first batch. */
-static int is_better(const struct search *search, double end_s, size_t skips, size_t count,
-                     const struct entry *than)
+static bool is_better(const struct search *search, double end_s, size_t skips, size_t count,
+                      const struct entry *than)
 {
     if (end_s < than->end_s - search->tie_s)
-        return 1;
+        return true;
     if (skips != than->first_skips)
         return skips < than->first_skips;
     return count > than->first_count;
@@ -106,7 +107,7 @@ static void improve(struct search *search, size_t met, const struct entry *by)
 static void extend(struct search *search, size_t met)
 {
     const struct entry from = search->met[met];
-    const int is_first = from.first_count == 0;
+    const bool is_first = from.first_count == 0;
     const size_t begin = met + search->missed;
     assert(begin < search->count);
     size_t i = begin + (search->is_even ? search->tried[met] : 0);
@@ -135,7 +136,7 @@ static void extend(struct search *search, size_t met)
 }
 
 /* First batches with item 0 in them: those in which it is in time, or those in which it is late. */
-static void begin_with_first(struct search *search, int is_late)
+static void begin_with_first(struct search *search, bool is_late)
 {
     unsigned rows = 0;
     double least_s = HUGE_VAL; /* of the others */
@@ -157,14 +158,14 @@ static void begin_with_first(struct search *search, int is_late)
 }
 
 /* Whether everything is settled with as many missed as now, or the search is to end. */
-static int run(struct search *search)
+static bool run(struct search *search)
 {
     const size_t last = search->count - search->missed;
     for (size_t met = 0; met <= search->reach && met < last; met++) {
         if (search->met[met].end_s < HUGE_VAL)
             extend(search, met);
         if (search->steps > STEPS_MAX)
-            return 1;
+            return true;
     }
     return search->reach >= last && search->met[last].end_s < HUGE_VAL;
 }
@@ -179,16 +180,16 @@ void wg__batch_plan(const struct wg_plan_item *items, size_t count, const double
     search.max_rows = max_rows;
     search.count = count;
     init(&search, items, start_s);
-    int may_be_late = 0;
+    bool may_be_late = false;
     if (first != WG_PLAN_FREE) {
         may_be_late = first == WG_PLAN_KEEP_FIRST || batch_s[items[0].rows] > search.deadline_s[0];
         search.met[0].end_s = HUGE_VAL; /* item 0 is not left out */
-        begin_with_first(&search, 0);
+        begin_with_first(&search, false);
     }
     while (!run(&search)) {
         search.missed++;
         if (search.missed == 1 && may_be_late)
-            begin_with_first(&search, 1);
+            begin_with_first(&search, true);
     }
     const size_t met = search.reach < count - search.missed ? search.reach : count - search.missed;
     const struct entry *last = &search.met[met];
