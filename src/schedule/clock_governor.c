@@ -35,8 +35,6 @@
 /* Answers, in largest batches, until none comes from before a change. */
 #define CHANGE_MEMORY 4
 
-#define LATE_FORGETTING 1e-3
-
 /* -- What can be --------------------------------------------------------------------------- */
 
 static enum wg_code check_rung(const struct wg_rung *rung, size_t index, struct wg_error *err)
@@ -358,8 +356,6 @@ static double believed_share(const struct wg_clock_governor *governor)
 
 void wg__clock_governor_tell(struct wg_clock_governor *governor, double latency_share)
 {
-    const double late = latency_share > 1.0 ? 1.0 : 0.0;
-    governor->late_average += LATE_FORGETTING * (late - governor->late_average);
     if (governor->since_change < UINT_MAX)
         governor->since_change++;
     if (!governor->is_evaluated)

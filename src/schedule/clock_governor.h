@@ -8,8 +8,8 @@
  * times a safety factor that learns from what was really late. The cheapest one has the least
  * expected power at this rate, idle power counted:
  *
- *     P = rho P_busy + (1 - rho) P_idle        rho = rate * t(b) / b at the batch b that the rate
- * brings
+ *     P = rho P_busy + (1 - rho) P_idle
+ *     rho = rate * t(b) / b        at the batch b that the rate brings
  *
  *             rung 0 <──────────── slack gone, or nothing else holds: at once
  *               │  ▲
@@ -22,10 +22,10 @@
  * change.
  *
  * The safety factor follows the outcomes as adaptive conformal inference does (Gibbs and Candes,
- * NeurIPS 2021): up by a step at each request that takes longer than forecast, down by (1 - target)
- * of a step at each other, so that in the long run no more than 1 - target do, whatever the
- * forecast's error; it learns at every rung, before anything is late. Beside exclusive fine-tuning
- * requests wait on purpose; then only what is late counts.
+ * NeurIPS 2021): up by a step at each request that takes longer than forecast, down by three
+ * quarters of (1 - target) of a step at each other, so that in the long run no more than 1 - target
+ * do, whatever the forecast's error; it learns at every rung, before anything is late. Beside
+ * exclusive fine-tuning requests wait on purpose; then only what is late counts.
  *
  * Pure.    Owns: its state, in the caller's memory.    Threads: one at a time.
  */
@@ -96,7 +96,6 @@ struct wg_clock_governor {
     size_t before;         /* the rung before the last change */
     unsigned since_change; /* requests that were told since */
     double slo_s;          /* when it was asked last */
-    double late_average;   /* of requests, forgotten over about a thousand */
     /* What was seen, and what comes of it. */
     double seen_s, seen_rate;
     struct wg_clock_load load;
