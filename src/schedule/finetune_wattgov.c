@@ -7,17 +7,17 @@
  * may begin now if, for every model, what waits and what comes meanwhile still goes in time as one
  * batch of b rows,
  *
- *     b = waiting + E[arrivals in tau] + z sigma          tau + t(b) <= oldest slack - (1 - eta)
- * SLO
+ *     b = waiting + E[arrivals in tau] + z sigma
+ *     tau + t(b) <= oldest slack - (1 - eta) SLO
  *
  * and, where the step makes that batch larger, the echo does too: who comes while it runs must fit
  * behind it,
  *
- *     t(b) + t(1 + E[arrivals in t(b)]) <= SLO
+ *     t(b) + t'(1 + E[arrivals in t(b)]) <= SLO
  *
- * t() is the predictor's bound, tau the step's prediction with its own margin. So requests wait a
- * while although the GPU could take them, and go in larger batches, which cost less each:
- * fine-tuning runs on what that saves.
+ * t() is the predictor's bound, t' its mean (two batches in a row are seldom both slow), tau the
+ * step's prediction with its own margin. So requests wait a while although the GPU could take them,
+ * and go in larger batches, which cost less each: fine-tuning runs on what that saves.
  *
  * At a rate of which even the best batches within the SLO leave no time, no step would ever be
  * right. That is judged from rate and bound, and said (NO_ROOM), instead of being tried.
@@ -34,9 +34,6 @@
 /* Normal quantile of the arrivals during a step. Little more than the mean: a batch that grew too
  * large can still be cut to what its oldest request bears. */
 #define ARRIVALS_Z 0.3
-
-/* Whoever comes while the next batch runs counts by the mean: the batch after it may be shrunk. */
-#define ECHO_Z 0.0
 
 /* Of the GPU: less than this counts as no room. */
 #define ROOM_MIN 0.02
@@ -101,9 +98,12 @@ static bool goes_in_time(struct wg_scheduler *scheduler, unsigned m, double wait
     *end_s_out = begin_s + batch_s;
     if (batch <= fmax(1.0, waiting)) /* the echo would be the same without the step */
         return true;
-    const unsigned echo =
-        cap_rows(1.0 + wg__rate_expect(&model->rate, now_s, batch_s, ECHO_Z), model->max_rows);
-    return batch_s + wg__scheduler_bounds(scheduler, m, echo, 0)[echo] <= model->slo_s;
+    /* By the mean: the batch after the next may be shrunk, too. */
+    const double more = wg__rate_mean(&model->rate, now_s) * batch_s;
+    const unsigned echo = cap_rows(1.0 + more, model->max_rows);
+    const double echo_s = wg__scheduler_bounds(scheduler, m, echo, 0)[echo] /
+                          (1.0 + wg__predictor_margin(model->predictor));
+    return batch_s + echo_s <= model->slo_s;
 }
 
 /* Whether everybody's deadlines bear a step of step_s. */
