@@ -150,6 +150,9 @@ static struct wg_bar bar_of(const struct report *report, const struct wg_serving
     case FINISHED:
         bar.value = of.finished_s;
         put_number(text, bar.value, 1, NBSP "s");
+        if (of.finished_share > 0 && of.finished_share < 1)
+            (void)snprintf(text, TEXT_BYTES, "%.1f" NBSP "s (%.0f" NBSP "%%)", bar.value,
+                           100 * of.finished_share);
         break;
     }
     return bar;
@@ -220,7 +223,7 @@ static void write_law(struct report *report, size_t law)
                "Of all requests; the interval of 95 % is that of the mean over runs.");
     if (request->base.has_job && request->base.job.iterations != UINT64_MAX)
         write_bars(report, law, FINISHED, "The fine-tuning job is done after", "time, s",
-                   "Mean over the runs in which it was done.");
+                   "Mean over the runs in which it was done; how many these were, if not all.");
     else if (request->base.has_job)
         write_bars(report, law, SAMPLES, "Fine-tuning", "samples a second",
                    "Rows of fine-tuning a second.");

@@ -19,10 +19,10 @@ enum { COUNT_BYTES = 24 };
 /* -- Figures ---------------------------------------------------------------------------------- */
 
 struct wg_serving_room wg__serving_room(const struct wg_serving_profile *profile, size_t rung,
-                                        double rate, double slo_s)
+                                        unsigned max_batch, double rate, double slo_s)
 {
     struct wg_serving_room room = {.share = (double)NAN};
-    for (unsigned b = 1; b <= profile->max_batch; b++) {
+    for (unsigned b = 1; b <= max_batch; b++) {
         const double batch_s = wg__profile_batch_s(profile, rung, b);
         const double wait_s = rate > 0 ? (b - 1) / rate : b > 1 ? HUGE_VAL : 0;
         const double share = rate * batch_s / b;
@@ -31,6 +31,14 @@ struct wg_serving_room wg__serving_room(const struct wg_serving_profile *profile
             room = (struct wg_serving_room){.share = share, .batch = b};
     }
     return room;
+}
+
+unsigned wg__serving_max_batch(const struct wg_serving_study_request *request,
+                               const struct wg_serving_cell *cell)
+{
+    return request->policies[cell->policy].batcher == WG_BATCHER_NONE
+               ? 1
+               : request->base.profile->max_batch;
 }
 
 double wg__serving_work_s(const struct wg_serving_profile *profile, size_t rung,
@@ -71,7 +79,8 @@ void wg__serving_figures(const struct wg_serving_study_request *request,
         .energy_per_request_j =
             ratio(sum->inference_j + sum->idle_j, (double)(sum->requests - sum->dropped)),
         .batch_mean = batch_mean(sum),
-        .room = wg__serving_room(base->profile, base->rung, cell->rate, base->slo_s),
+        .room = wg__serving_room(base->profile, base->rung, wg__serving_max_batch(request, cell),
+                                 cell->rate, base->slo_s),
         .earliest_s = (double)NAN,
     };
     if (has_job && out->room.share < 1) {
@@ -124,6 +133,12 @@ static const char *clocks_word(const struct wg_serving_setup *base)
 
 /* -- JSON ------------------------------------------------------------------------------------- */
 
+/* 0: the scheduler's own, null; below: none. */
+static void write_share(struct wg_json *json, const char *key, double share)
+{
+    wg__json_member_double(json, key, share == 0 ? (double)NAN : fmax(share, 0));
+}
+
 static void write_setup(struct wg_json *json, const struct wg_serving_study_request *request)
 {
     const struct wg_serving_setup *base = &request->base;
@@ -162,6 +177,10 @@ static void write_setup(struct wg_json *json, const struct wg_serving_study_requ
                            base->believed != NULL ? wg__profile_batch_s(base->believed, 0, 1) /
                                                         wg__profile_batch_s(base->profile, 0, 1)
                                                   : 1);
+    wg__json_member_uint(json, "queue", base->queue_capacity);
+    write_share(json, "step_share", base->step_share);
+    write_share(json, "deadline_share", base->deadline_share);
+    write_share(json, "min_share", base->min_share);
     wg__json_member_double(json, "duration_s", base->duration_s);
     wg__json_member_uint(json, "seeds", request->seeds);
     wg__json_member_uint(json, "first_seed", request->first_seed);
@@ -277,6 +296,7 @@ static void put_cell(const struct wg_serving_study_request *request,
     wg__csv_put(out, policy->name);
     wg__buffer_puts(out, ",");
     wg__csv_put(out, request->laws[cell->law]);
+    put_number(out, cell->rate);
     wg__buffer_printf(out, ",%s,%s,%llu,%llu,%llu", batcher_word(policy->batcher),
                       drop_word(policy->drop), (unsigned long long)sum->requests,
                       (unsigned long long)sum->late, (unsigned long long)sum->dropped);
@@ -297,7 +317,7 @@ static void put_cell(const struct wg_serving_study_request *request,
 void wg__serving_csv(const struct wg_serving_study *study,
                      const struct wg_serving_study_request *request, struct wg_buffer *out)
 {
-    wg__buffer_puts(out, "policy,arrivals,batcher,drop,requests,late,dropped,violation_rate,"
+    wg__buffer_puts(out, "policy,arrivals,rate,batcher,drop,requests,late,dropped,violation_rate,"
                          "wilson95_low,wilson95_high,seeds95_low,seeds95_high,p50_s,p95_s,p99_s,"
                          "finished_s,finished_share,samples_per_s,gpu_share,inference_j,"
                          "finetune_j,idle_j,energy_per_request_j,batch_mean,clock_changes\n");

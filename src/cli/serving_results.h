@@ -28,9 +28,13 @@ struct wg_serving_room {
     unsigned batch; /* the one that takes it; 0: none */
 };
 
-/* At `rate` requests a second of one row each. */
+/* At `rate` requests a second of one row each, in batches up to `max_batch`. */
 struct wg_serving_room wg__serving_room(const struct wg_serving_profile *profile, size_t rung,
-                                        double rate, double slo_s);
+                                        unsigned max_batch, double rate, double slo_s);
+
+/* The largest batch of a cell's policy: one request without a batcher. */
+unsigned wg__serving_max_batch(const struct wg_serving_study_request *request,
+                               const struct wg_serving_cell *cell);
 
 /* Seconds that a job takes alone in whole iterations; HUGE_VAL for one without end. */
 double wg__serving_work_s(const struct wg_serving_profile *profile, size_t rung,

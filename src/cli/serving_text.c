@@ -82,12 +82,13 @@ static const struct wg_serving_cell *find_cell(const struct wg_serving_study *st
     return NULL;
 }
 
-static void put_room(const struct wg_serving_setup *base, double rate, double slo_s,
-                     struct wg_buffer *out)
+static void put_room(const struct wg_serving_setup *base, unsigned max_batch, double rate,
+                     double slo_s, struct wg_buffer *out)
 {
     char slo[WG_DURATION_TEXT_SIZE];
     wg__format_duration(slo, slo_s);
-    const struct wg_serving_room room = wg__serving_room(base->profile, base->rung, rate, slo_s);
+    const struct wg_serving_room room =
+        wg__serving_room(base->profile, base->rung, max_batch, rate, slo_s);
     if (room.batch == 0) {
         wg__buffer_printf(
             out, "No batch answers within an SLO of %s: it leaves fine-tuning no room.\n", slo);
@@ -129,9 +130,15 @@ static void put_cost(const struct wg_serving_study *study,
                       100 * (ours->violation_rate - lowest->violation_rate));
     if (greedy != NULL) {
         wg__serving_figures(request, greedy, &of_greedy);
-        if (isfinite(of_ours.finished_s) && isfinite(of_greedy.finished_s))
-            wg__buffer_printf(out, ";\nits job takes %.2f times greedy's %.1f s",
-                              of_ours.finished_s / of_greedy.finished_s, of_greedy.finished_s);
+        const double times = of_ours.finished_s / of_greedy.finished_s;
+        if (isfinite(times) && of_ours.finished_share < 1)
+            wg__buffer_printf(out,
+                              ";\nin the %.0f %% of the runs in which its job was done it took "
+                              "%.2f times greedy's %.1f s",
+                              100 * of_ours.finished_share, times, of_greedy.finished_s);
+        else if (isfinite(times))
+            wg__buffer_printf(out, ";\nits job takes %.2f times greedy's %.1f s", times,
+                              of_greedy.finished_s);
     }
     wg__buffer_puts(out, ".\n");
 }
@@ -144,9 +151,10 @@ void wg__serving_room_text(const struct wg_serving_study *study,
     const struct wg_serving_cell *cell = find_cell(study, request, law, NULL);
     if (!base->has_job || cell == NULL)
         return;
-    put_room(base, cell->rate, base->slo_s, out);
+    const unsigned max_batch = wg__serving_max_batch(request, cell);
+    put_room(base, max_batch, cell->rate, base->slo_s, out);
     for (size_t i = 0; i < base->change_count; i++)
-        put_room(base, cell->rate, base->changes[i].slo_s, out);
+        put_room(base, max_batch, cell->rate, base->changes[i].slo_s, out);
     put_cost(study, request, law, out);
 }
 

@@ -30,26 +30,28 @@ static void room_is_the_least_share_of_the_batches_that_keep_the_slo(void **stat
 {
     (void)state;
     /* At 8/s a batch of 3 takes 2/8 + 0.27 s; one of 4 would take 0.715 s. */
-    struct wg_serving_room room = wg__serving_room(&profile, 0, 8, 0.7);
+    struct wg_serving_room room = wg__serving_room(&profile, 0, 8, 8, 0.7);
     assert_int_equal(room.batch, 3);
     check_close(room.share, 8 * 0.27 / 3, 1e-12);
-    room = wg__serving_room(&profile, 0, 8, 0.72);
+    room = wg__serving_room(&profile, 0, 8, 8, 0.72);
     assert_int_equal(room.batch, 4);
-    room = wg__serving_room(&profile, 0, 8, 100);
+    room = wg__serving_room(&profile, 0, 8, 8, 100);
     assert_int_equal(room.batch, 8);
-    room = wg__serving_room(&profile, 0, 8, 0.129);
+    room = wg__serving_room(&profile, 0, 8, 8, 0.129);
     assert_int_equal(room.batch, 0);
     assert_true(isnan(room.share));
-    room = wg__serving_room(&profile, 0, 8, 0.131);
+    room = wg__serving_room(&profile, 0, 8, 8, 0.131);
     assert_int_equal(room.batch, 1);
     check_close(room.share, 8 * 0.13, 1e-12);
     /* With noise of 1 % one batch of four in a hundred takes 8 ms longer: they no longer fit. */
     struct wg_serving_profile noisy = profile;
     noisy.noise = 0.01;
-    room = wg__serving_room(&noisy, 0, 8, 0.72);
+    room = wg__serving_room(&noisy, 0, 8, 8, 0.72);
     assert_int_equal(room.batch, 3);
     check_close(room.share, 8 * 0.27 / 3, 1e-12);
-    room = wg__serving_room(&profile, 0, 0, 1);
+    room = wg__serving_room(&profile, 0, 2, 8, 0.7);
+    assert_int_equal(room.batch, 2);
+    room = wg__serving_room(&profile, 0, 8, 0, 1);
     assert_int_equal(room.batch, 1);
     check_close_abs(room.share, 0, 0, 0);
 }
@@ -234,16 +236,16 @@ static void csv_has_a_row_per_cell_and_blanks_for_what_is_absent(void **state)
     assert_false(out.failed);
     const char *second = strchr(out.data, '\n') + 1;
     const char *third = strchr(second, '\n') + 1;
-    assert_memory_equal(out.data, "policy,arrivals,batcher,drop,requests,late,", 43);
-    assert_memory_equal(second, "greedy,poisson:8,triton,standard,1000,20,30,0.05,0.038,0.065,",
-                        61);
-    assert_memory_equal(third, "floor,poisson:8,wattgov,early,0,0,0,", 36);
+    assert_memory_equal(out.data, "policy,arrivals,rate,batcher,drop,requests,late,", 48);
+    assert_memory_equal(second, "greedy,poisson:8,8,triton,standard,1000,20,30,0.05,0.038,0.065,",
+                        63);
+    assert_memory_equal(third, "floor,poisson:8,8,wattgov,early,0,0,0,", 38);
     assert_non_null(strstr(third, ",0.65,,0,,0,0,0,0,,,0\n"));
     for (const char *line = out.data; *line != '\0'; line = strchr(line, '\n') + 1) {
         size_t commas = 0;
         for (const char *c = line; *c != '\n'; c++)
             commas += *c == ',';
-        assert_int_equal(commas, 24);
+        assert_int_equal(commas, 25);
     }
     wg__buffer_fini(&out);
 }
@@ -285,9 +287,16 @@ static void text_says_what_the_load_leaves(void **state)
         "inference takes at least 72.0 % of the GPU (in batches of 3):\n",
         "\na job that is 10.5 s of work alone can end at 37.5 s.\n",
         "wattgov's fine-tuning costs 0.50 points of violations above the floor;\n",
-        "\nits job takes 1.25 times greedy's 20.0 s.\n",
+        "\nin the 75 % of the runs in which its job was done it took 1.25 times greedy's 20.0 s.\n",
         NULL};
     check_text(&request, usual);
+    for (size_t i = 0; i < request.policy_count; i++)
+        request.policies[i].batcher = WG_BATCHER_NONE;
+    /* one by one they take 8 * 0.13 of the GPU, whatever they may wait */
+    const char *const one_by_one[] = {
+        "At 8 requests/s and an SLO of 700ms inference needs the whole GPU", NULL};
+    check_text(&request, one_by_one);
+    request = make_request();
     request.base.job.iterations = UINT64_MAX;
     request.base.change_count = 2;
     request.base.changes[0] = (struct wg_slo_change){10, 0.1};
