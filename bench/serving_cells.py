@@ -191,3 +191,32 @@ def number(value, digits=2):
 def table(header, rows):
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+class Report:
+    """What the parts of the document are made with; judges bounds on the way."""
+
+    def __init__(self, runs):
+        self.runs, self.bounds, self.no_data = runs, [], False
+
+    def judge(self, point, what, value, bound, text, certain=None, is_at_most=True):
+        """certain: the worst end of the value's interval."""
+        def holds(number_of):
+            return number_of <= bound if is_at_most else number_of >= bound
+
+        if value is None:
+            verdict = "not computed"
+        else:
+            verdict = "met" if holds(value) else "**missed**"
+            if certain is not None and holds(value) != holds(certain):
+                verdict += ", within its interval"
+        self.bounds.append((point, what, text, f"{'at most' if is_at_most else 'at least'} {bound:g}", verdict))
+
+    def law(self, scenario, kind, extra="", rate=None):
+        """The text of a law; None, and noted, where its data is not there."""
+        text = self.runs.law(scenario, kind, rate, extra)
+        self.no_data |= text is None
+        return text
+
+    def table_of_bounds(self):
+        return table(["point", "figure", "value", "bound", ""], self.bounds)

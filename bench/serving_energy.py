@@ -172,27 +172,14 @@ def section(report):
                            "J per fine-tuned row"], beside))
 
 
-class Judge:
-    """What section() needs of bench/serving_results.py's report, for a run of its own."""
-
-    def __init__(self, runs):
-        self.runs, self.bounds = runs, []
-
-    def judge(self, _point, what, value, bound, text):
-        self.bounds.append((what, text, f"at most {bound:g}", "met" if value <= bound else "**missed**"))
-
-    def law(self, scenario, kind, extra="", rate=None):
-        return self.runs.law(scenario, kind, rate, extra)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("WATTGOV_SERVING_DATA"), help="folder of the traces")
     parser.add_argument("--quick", action="store_true", help="a tenth of the runs")
     args = parser.parse_args()
-    report = Judge(cells.Runs(args.data, False, 0.1 if args.quick else 1.0))
+    report = cells.Report(cells.Runs(args.data, False, 0.1 if args.quick else 1.0))
     print(section(report))
-    print(cells.table(["figure", "value", "bound", ""], report.bounds))
+    print(report.table_of_bounds())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ All figures come from the program itself; seeds start at 900001. Only the standa
 also when bounds are missed: the document says so.
 """
 import argparse
-import importlib
 import os
 import re
 import sys
@@ -26,7 +25,9 @@ import textwrap
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serving_cells as cells  # noqa: E402
+import serving_energy as energy  # noqa: E402
 import serving_room as room  # noqa: E402
+import serving_speed_results as speed  # noqa: E402
 from serving_cells import SCENARIOS, finetune, number, percent, rate_text, table  # noqa: E402
 
 POLICIES = ("none", "greedy", "polythrottle", "wattgov", "floor")
@@ -48,32 +49,6 @@ def laws_of(scenario):
 
 
 BACKLOG_S, LONG_S = 600, 120
-
-
-class Report:
-    """Judges bounds on the way."""
-
-    def __init__(self, runs):
-        self.runs, self.bounds, self.no_data = runs, [], False
-
-    def judge(self, point, what, value, bound, text, certain=None, is_at_most=True):
-        """certain: the worst end of the value's interval."""
-        def holds(number_of):
-            return number_of <= bound if is_at_most else number_of >= bound
-
-        if value is None:
-            verdict = "not computed"
-        else:
-            verdict = "met" if holds(value) else "**missed**"
-            if certain is not None and holds(value) != holds(certain):
-                verdict += ", within its interval"
-        self.bounds.append((point, what, text, f"{'at most' if is_at_most else 'at least'} {bound:g}", verdict))
-
-    def law(self, scenario, kind, extra="", rate=None):
-        """The text of a law; None, and noted, where its data is not there."""
-        text = self.runs.law(scenario, kind, rate, extra)
-        self.no_data |= text is None
-        return text
 
 
 # -- 1. The paper's two scenarios ------------------------------------------------------------------------------
@@ -369,15 +344,6 @@ def robust_text(report):
                       job="backlog", extra=("--believe", "0.7")))
 
 
-def other_part(name, report):
-    """Energy and speed have files of their own."""
-    try:
-        module = importlib.import_module(name)
-    except ImportError:
-        return None
-    return module.section(report)
-
-
 def wrapped(text):
     """Paragraphs broken into lines; tables, headings and commands as they are."""
     lines = []
@@ -389,10 +355,7 @@ def wrapped(text):
 
 def document(report):
     parts = [paper_text(report), backlog_text(report), changes_text(report)]
-    for number_of, title, name in ((3, "Energy", "serving_energy"), (4, "Speed", "serving_speed_results")):
-        text = other_part(name, report)
-        if text:
-            parts.append(f"## {number_of}. {title}\n\n{text}")
+    parts += [f"## 3. Energy\n\n{energy.section(report)}", f"## 4. Speed\n\n{speed.section(report)}"]
     parts.append(robust_text(report))
     parts.append(OUTSIDE)
     if report.runs.missing:
@@ -401,7 +364,7 @@ def document(report):
         parts.append("The traces were not all there when this was written, so their rows are missing.\n")
     parts = [wrapped(part) for part in parts]
     head = INTRO.format(seed=cells.FIRST_SEED) + "\n## What was to be reached\n\n"
-    head += table(["point", "figure", "value", "bound", ""], report.bounds)
+    head += report.table_of_bounds()
     return "\n".join([head, *parts])
 
 
@@ -413,12 +376,12 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a tenth of the runs; writes no document")
     parser.add_argument("--program", default=cells.PROGRAM)
     args = parser.parse_args()
-    report = Report(cells.Runs(args.data, args.kept, 0.1 if args.quick else 1.0, args.program))
+    report = cells.Report(cells.Runs(args.data, args.kept, 0.1 if args.quick else 1.0, args.program))
     if args.only:
         makers = {"paper": paper_text, "backlog": backlog_text, "changes": changes_text, "robust": robust_text}
         for part in args.only:
             print(makers[part](report))
-        print(table(["point", "figure", "value", "bound", ""], report.bounds))
+        print(report.table_of_bounds())
         return
     text = document(report)
     if args.quick:

@@ -63,22 +63,10 @@ def section(report):
             + cells.table(header, rows) + f"\n    {PROGRAM}\n")
 
 
-class Judge:
-    """What section() needs of bench/serving_results.py's report, for a run of its own."""
-
-    def __init__(self, runs):
-        self.runs, self.bounds = runs, []
-
-    def judge(self, _point, what, value, bound, text, is_at_most=True):
-        is_met = value <= bound if is_at_most else value >= bound
-        self.bounds.append((what, text, f"{'at most' if is_at_most else 'at least'} {bound:g}",
-                            "met" if is_met else "**missed**"))
-
-
 def main():
-    report = Judge(cells.Runs())
+    report = cells.Report(cells.Runs())
     print(section(report))
-    print(cells.table(["figure", "value", "bound", ""], report.bounds))
+    print(report.table_of_bounds())
 
 
 if __name__ == "__main__":
