@@ -67,8 +67,8 @@ struct wg_serving_sum {
     double finetune_busy_s; /* until duration_s */
     double finetune_tail_s; /* behind it */
     double both_busy_s;
-    double finetune_work_s; /* seconds that what it did until duration_s would have taken alone:
-                               over finetune_time_s they are its share of the GPU */
+    double finetune_work_s; /* that what it did until duration_s would have taken alone: over that
+                               time they are its share of the GPU */
     double time_s;          /* until the last answer, at least duration_s */
     double finetune_time_s; /* duration_s, or until the job was done; 0 without a job */
     double inference_j, finetune_j, idle_j;

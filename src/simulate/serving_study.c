@@ -25,10 +25,11 @@ enum { BLOCKS_MAX = 64 };
 /* The streams of a seed. */
 enum { STREAM_ARRIVALS, STREAM_NOISE, STREAM_PLACE };
 
-/* What the runs of a block give; shared. The products are those of v violated of n requests. */
+/* What the runs of a block give; shared. The products are those of v violated of n requests: exact
+ * up to 2^53, and no square of many requests overflows. */
 struct block {
     struct wg_serving_sum sum;
-    uint64_t vv, vn, nn;
+    double vv, vn, nn;
     uint64_t cpu_ns;
 };
 
@@ -87,8 +88,8 @@ static enum wg_code run_task(void *context, size_t task, struct wg_error *err)
         code = run_seed(request, cell % request->policy_count,
                         runner->arrivals[cell / request->policy_count], request->first_seed + i,
                         &block->sum, &latencies, NULL, err);
-        const uint64_t n = block->sum.requests - requests;
-        const uint64_t v = block->sum.late + block->sum.dropped - violations;
+        const double n = (double)(block->sum.requests - requests);
+        const double v = (double)(block->sum.late + block->sum.dropped - violations);
         block->vv += v * v;
         block->vn += v * n;
         block->nn += n * n;
@@ -106,8 +107,7 @@ static void find_seeds95(struct wg_serving_cell *cell, const struct block *produ
     cell->seeds95[0] = cell->seeds95[1] = (double)NAN;
     if (cell->sum.runs < 2 || cell->sum.requests == 0)
         return;
-    const double squares = (double)products->vv - 2.0 * rate * (double)products->vn +
-                           rate * rate * (double)products->nn;
+    const double squares = products->vv - 2.0 * rate * products->vn + rate * rate * products->nn;
     const double error =
         sqrt(fmax(0.0, squares) / (runs * (runs - 1.0))) / ((double)cell->sum.requests / runs);
     const double half = error * wg__student_quantile975(cell->sum.runs - 1);

@@ -52,8 +52,9 @@ struct wg_serving_cell {
     double rate;                /* requests a second of the law */
     double p50_s, p95_s, p99_s; /* of what was served; NAN: nothing was */
     double violation_rate;      /* (late + dropped) / requests; NAN: no request */
-    double wilson95[2];         /* takes requests as independent */
-    double seeds95[2];          /* by how the runs differ: knows of bursts; NAN: a single run */
+    double wilson95[2];         /* takes requests as independent; 0 to 1 without any */
+    double seeds95[2];          /* by how the runs differ: knows of bursts; NAN: fewer than two runs
+                                   or no request */
 };
 
 struct wg_serving_study {
