@@ -12,12 +12,6 @@
 
 #include "schedule/scheduler.h"
 
-#define TIME_MAX_S   1e6
-#define POWER_MAX_W  1e6
-#define NOISE_MAX    2.0
-#define SLOWDOWN_MAX 100.0
-#define CLOCK_MIN    0.01
-
 /* -- Times --------------------------------------------------------------------------------- */
 
 static double law_s(const struct wg_latency_law *law, double batch)
@@ -116,9 +110,9 @@ static enum wg_code check_table(const struct wg_latency_law *law, const struct p
             return wg__fail(err, WG_EINVAL,
                             "profile: %s[%zu].batch is %g, expected batches that rise from 1", name,
                             i, law->batch[i]);
-        if (!(law->time_s[i] > 0.0 && law->time_s[i] <= TIME_MAX_S))
+        if (!(law->time_s[i] > 0.0 && law->time_s[i] <= WG_PROFILE_SECONDS_MAX))
             return wg__fail(err, WG_EINVAL, "profile: %s[%zu].s is %g, expected above 0 to %g",
-                            name, i, law->time_s[i], TIME_MAX_S);
+                            name, i, law->time_s[i], WG_PROFILE_SECONDS_MAX);
         if (i > 0 && law->time_s[i] < law->time_s[i - 1])
             return wg__fail(err, WG_EINVAL,
                             "profile: %s[%zu].s is %g, less than that of the smaller batch", name,
@@ -138,8 +132,8 @@ static enum wg_code check_law(const struct wg_latency_law *law, const struct pla
     if (law->point_count > 0)
         return check_table(law, place, err);
     const struct bound bounds[] = {
-        {".fixed_s", law->fixed_s, 0.0, TIME_MAX_S},
-        {".per_row_s", law->per_row_s, 0.0, TIME_MAX_S},
+        {".fixed_s", law->fixed_s, 0.0, WG_PROFILE_SECONDS_MAX},
+        {".per_row_s", law->per_row_s, 0.0, WG_PROFILE_SECONDS_MAX},
     };
     const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, place, err);
     if (code == WG_OK && law->fixed_s + law->per_row_s <= 0.0)
@@ -162,13 +156,14 @@ static enum wg_code check_rung(const struct wg_serving_profile *profile, size_t 
                             "profile: clocks.ladder[%zu].name is '%s', as another one's", i,
                             rung->name);
     }
-    const double least = i == 0 ? 1.0 : CLOCK_MIN; /* clocks are relative to the first one's */
+    const double least =
+        i == 0 ? 1.0 : WG_PROFILE_CLOCK_MIN; /* clocks are relative to the first one's */
     const struct bound bounds[] = {
         {".gpu_clock", rung->gpu_clock, least, 1.0},
         {".mem_clock", rung->mem_clock, least, 1.0},
-        {".busy_w", rung->busy_power_w, 0.0, POWER_MAX_W},
-        {".idle_w", rung->idle_power_w, 0.0, POWER_MAX_W},
-        {".finetune_w", rung->finetune_power_w, 0.0, POWER_MAX_W},
+        {".busy_w", rung->busy_power_w, 0.0, WG_PROFILE_WATTS_MAX},
+        {".idle_w", rung->idle_power_w, 0.0, WG_PROFILE_WATTS_MAX},
+        {".finetune_w", rung->finetune_power_w, 0.0, WG_PROFILE_WATTS_MAX},
     };
     const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &place, err);
     if (code != WG_OK || !profile->rung_has_latency[i])
@@ -183,8 +178,8 @@ static enum wg_code check_ladder(const struct wg_serving_profile *profile, struc
         return wg__fail(err, WG_EINVAL, "profile: clocks.ladder has %zu rungs, expected 1 to %d",
                         ladder->count, WG_RUNGS_MAX);
     const struct bound bounds[] = {
-        {"change_s", ladder->change_s, 0.0, TIME_MAX_S},
-        {"change_j", ladder->change_j, 0.0, POWER_MAX_W},
+        {"change_s", ladder->change_s, 0.0, WG_PROFILE_SECONDS_MAX},
+        {"change_j", ladder->change_j, 0.0, WG_PROFILE_JOULES_MAX},
     };
     const struct place place = {profile, "clocks.", 0, false};
     enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &place, err);
@@ -198,9 +193,9 @@ static enum wg_code check_finetune(const struct wg_serving_profile *profile, str
     if (!profile->has_finetune)
         return WG_OK;
     const struct bound bounds[] = {
-        {"fixed_s", profile->step_fixed_s, 0.0, TIME_MAX_S},
-        {"per_row_s", profile->step_per_row_s, 0.0, TIME_MAX_S},
-        {"update_s", profile->update_s, 0.0, TIME_MAX_S},
+        {"fixed_s", profile->step_fixed_s, 0.0, WG_PROFILE_SECONDS_MAX},
+        {"per_row_s", profile->step_per_row_s, 0.0, WG_PROFILE_SECONDS_MAX},
+        {"update_s", profile->update_s, 0.0, WG_PROFILE_SECONDS_MAX},
     };
     const struct place place = {profile, "finetune.", 0, false};
     const enum wg_code code = check_bounds(bounds, sizeof bounds / sizeof *bounds, &place, err);
@@ -215,9 +210,9 @@ enum wg_code wg__profile_check(const struct wg_serving_profile *profile, struct 
         {"max_batch", profile->max_batch, 1.0, WG_BATCH_ROWS_MAX},
         {"latency_share.gpu_clock", profile->gpu_share, 0.0, 1.0},
         {"latency_share.mem_clock", profile->mem_share, 0.0, 1.0},
-        {"noise", profile->noise, 0.0, NOISE_MAX},
-        {"interference.inference", profile->inference_slowdown, 1.0, SLOWDOWN_MAX},
-        {"interference.finetune", profile->finetune_slowdown, 1.0, SLOWDOWN_MAX},
+        {"noise", profile->noise, 0.0, WG_PROFILE_NOISE_MAX},
+        {"interference.inference", profile->inference_slowdown, 1.0, WG_PROFILE_SLOWDOWN_MAX},
+        {"interference.finetune", profile->finetune_slowdown, 1.0, WG_PROFILE_SLOWDOWN_MAX},
     };
     const struct place top = {profile, "", 0, false};
     const struct place law = {profile, "latency", 0, false};

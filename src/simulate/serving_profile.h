@@ -47,6 +47,14 @@
 
 enum { WG_PROFILE_TEXT_SIZE = 256, WG_PROFILE_POINTS_MAX = 64 };
 
+/* Bounds of its fields; a message says them as they are here. */
+#define WG_PROFILE_SECONDS_MAX  1e6
+#define WG_PROFILE_JOULES_MAX   1e6
+#define WG_PROFILE_WATTS_MAX    1e6
+#define WG_PROFILE_NOISE_MAX    1.0
+#define WG_PROFILE_SLOWDOWN_MAX 100.0
+#define WG_PROFILE_CLOCK_MIN    0.01
+
 struct wg_latency_law {
     size_t point_count;                   /* 0: the formula */
     double batch[WG_PROFILE_POINTS_MAX];  /* rising; the first is 1 */

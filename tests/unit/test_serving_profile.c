@@ -88,6 +88,7 @@ static void a_wrong_field_is_named(void **state)
     REFUSED(mem_share, -0.1, "latency_share.mem_clock");
     REFUSED(mem_share, 0.6, "together");
     REFUSED(noise, -0.1, "noise");
+    REFUSED(noise, 1.01, "noise is 1.01, expected 0 to 1");
     REFUSED(inference_slowdown, 0.5, "interference.inference");
     REFUSED(finetune_slowdown, HUGE_VAL, "interference.finetune");
     REFUSED(step_fixed_s, -1.0, "finetune.fixed_s");
