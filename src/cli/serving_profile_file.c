@@ -19,12 +19,7 @@ enum { WHERE_SIZE = 64, KEYS_SIZE = 160, KEYS_MAX = 16 };
 
 /* What a scheduler can be told, even if by --believe ten times off, of a batch beside a step. */
 #define SECONDS_MIN  1e-6
-#define SECONDS_MAX  1e6
 #define CHANGE_MAX_S 3600
-#define JOULES_MAX   1e6
-#define WATTS_MAX    1e6
-#define SLOWDOWN_MAX 100
-#define CLOCK_MIN    0.01
 
 struct reader {
     const struct wg_yaml *yaml;
@@ -197,10 +192,10 @@ static enum wg_code read_map(const struct reader *reader, wg_yaml_node map, cons
 /* -- How long a batch takes ------------------------------------------------------------------- */
 
 static const struct field formula_fields[] = {
-    {"fixed_s", NUMBER, FIELD(struct wg_latency_law, fixed_s), .max = SECONDS_MAX, .unit = "s",
-     .is_required = true},
-    {"per_row_s", NUMBER, FIELD(struct wg_latency_law, per_row_s), .max = SECONDS_MAX, .unit = "s",
-     .is_required = true},
+    {"fixed_s", NUMBER, FIELD(struct wg_latency_law, fixed_s), .max = WG_PROFILE_SECONDS_MAX,
+     .unit = "s", .is_required = true},
+    {"per_row_s", NUMBER, FIELD(struct wg_latency_law, per_row_s), .max = WG_PROFILE_SECONDS_MAX,
+     .unit = "s", .is_required = true},
 };
 
 struct point {
@@ -211,8 +206,8 @@ struct point {
 static const struct field point_fields[] = {
     {"batch", WHOLE, FIELD(struct point, batch), .min = 1, .max = WG_BATCH_ROWS_MAX,
      .is_required = true},
-    {"s", NUMBER, FIELD(struct point, time_s), .min = SECONDS_MIN, .max = SECONDS_MAX, .unit = "s",
-     .is_required = true},
+    {"s", NUMBER, FIELD(struct point, time_s), .min = SECONDS_MIN, .max = WG_PROFILE_SECONDS_MAX,
+     .unit = "s", .is_required = true},
 };
 
 static enum wg_code read_point(const struct reader *reader, wg_yaml_node item, const char *where,
@@ -278,21 +273,23 @@ static enum wg_code read_law(const struct reader *reader, wg_yaml_node node, con
 
 static const struct field rung_fields[] = {
     {"name", TEXT, FIELD(struct wg_rung, name), .max = WG_RUNG_NAME_SIZE, .is_required = true},
-    {"gpu_clock", NUMBER, FIELD(struct wg_rung, gpu_clock), .min = CLOCK_MIN, .max = 1,
+    {"gpu_clock", NUMBER, FIELD(struct wg_rung, gpu_clock), .min = WG_PROFILE_CLOCK_MIN, .max = 1,
      .is_required = true},
-    {"mem_clock", NUMBER, FIELD(struct wg_rung, mem_clock), .min = CLOCK_MIN, .max = 1,
+    {"mem_clock", NUMBER, FIELD(struct wg_rung, mem_clock), .min = WG_PROFILE_CLOCK_MIN, .max = 1,
      .is_required = true},
-    {"busy_w", NUMBER, FIELD(struct wg_rung, busy_power_w), .max = WATTS_MAX, .unit = "W",
-     .is_required = true},
-    {"idle_w", NUMBER, FIELD(struct wg_rung, idle_power_w), .max = WATTS_MAX, .unit = "W",
-     .is_required = true},
-    {"finetune_w", NUMBER, FIELD(struct wg_rung, finetune_power_w), .max = WATTS_MAX, .unit = "W"},
+    {"busy_w", NUMBER, FIELD(struct wg_rung, busy_power_w), .max = WG_PROFILE_WATTS_MAX,
+     .unit = "W", .is_required = true},
+    {"idle_w", NUMBER, FIELD(struct wg_rung, idle_power_w), .max = WG_PROFILE_WATTS_MAX,
+     .unit = "W", .is_required = true},
+    {"finetune_w", NUMBER, FIELD(struct wg_rung, finetune_power_w), .max = WG_PROFILE_WATTS_MAX,
+     .unit = "W"},
     {.key = "latency", .kind = OTHER},
 };
 
 static const struct field clock_fields[] = {
     {"change_s", NUMBER, FIELD(struct wg_clock_ladder, change_s), .max = CHANGE_MAX_S, .unit = "s"},
-    {"change_j", NUMBER, FIELD(struct wg_clock_ladder, change_j), .max = JOULES_MAX, .unit = "J"},
+    {"change_j", NUMBER, FIELD(struct wg_clock_ladder, change_j), .max = WG_PROFILE_JOULES_MAX,
+     .unit = "J"},
     {.key = "ladder", .kind = OTHER, .is_required = true},
 };
 
@@ -333,11 +330,11 @@ static enum wg_code check_order(const struct reader *reader, wg_yaml_node map, c
 {
     const unsigned rows[] = {1, profile->max_batch};
     const double longest_s = wg__profile_batch_s(profile, index, profile->max_batch);
-    if (longest_s > SECONDS_MAX)
+    if (longest_s > WG_PROFILE_SECONDS_MAX)
         return wg__yaml_fail(reader->yaml, map, reader->err,
                              "%.*s: '%s' takes %g s for a batch of %u; expected at most %.0f s",
                              (int)strlen(where) - 1, where, profile->ladder.rungs[index].name,
-                             longest_s, profile->max_batch, SECONDS_MAX);
+                             longest_s, profile->max_batch, WG_PROFILE_SECONDS_MAX);
     for (size_t i = 0; i < COUNT_OF(rows) && index > 0; i++) {
         const double above_s = wg__profile_batch_s(profile, index - 1, rows[i]);
         const double time_s = wg__profile_batch_s(profile, index, rows[i]);
@@ -408,7 +405,7 @@ static const struct field root_fields[] = {
      .max = WG_BATCH_ROWS_MAX, .is_required = true},
     {.key = "latency", .kind = OTHER, .is_required = true},
     {.key = "latency_share", .kind = OTHER},
-    {"noise", NUMBER, FIELD(struct wg_serving_profile, noise), .max = 1},
+    {"noise", NUMBER, FIELD(struct wg_serving_profile, noise), .max = WG_PROFILE_NOISE_MAX},
     {.key = "finetune", .kind = OTHER},
     {.key = "interference", .kind = OTHER},
     {.key = "clocks", .kind = OTHER, .is_required = true},
@@ -422,19 +419,19 @@ static const struct field share_fields[] = {
 };
 
 static const struct field finetune_fields[] = {
-    {"fixed_s", NUMBER, FIELD(struct wg_serving_profile, step_fixed_s), .max = SECONDS_MAX,
-     .unit = "s", .is_required = true},
-    {"per_row_s", NUMBER, FIELD(struct wg_serving_profile, step_per_row_s), .max = SECONDS_MAX,
-     .unit = "s", .min_is_excluded = true, .is_required = true},
-    {"update_s", NUMBER, FIELD(struct wg_serving_profile, update_s), .max = SECONDS_MAX,
+    {"fixed_s", NUMBER, FIELD(struct wg_serving_profile, step_fixed_s),
+     .max = WG_PROFILE_SECONDS_MAX, .unit = "s", .is_required = true},
+    {"per_row_s", NUMBER, FIELD(struct wg_serving_profile, step_per_row_s),
+     .max = WG_PROFILE_SECONDS_MAX, .unit = "s", .min_is_excluded = true, .is_required = true},
+    {"update_s", NUMBER, FIELD(struct wg_serving_profile, update_s), .max = WG_PROFILE_SECONDS_MAX,
      .unit = "s"},
 };
 
 static const struct field interference_fields[] = {
     {"inference", NUMBER, FIELD(struct wg_serving_profile, inference_slowdown), .min = 1,
-     .max = SLOWDOWN_MAX, .is_required = true},
+     .max = WG_PROFILE_SLOWDOWN_MAX, .is_required = true},
     {"finetune", NUMBER, FIELD(struct wg_serving_profile, finetune_slowdown), .min = 1,
-     .max = SLOWDOWN_MAX, .is_required = true},
+     .max = WG_PROFILE_SLOWDOWN_MAX, .is_required = true},
 };
 
 /* Without shares slower clocks would cost nothing, which is a mistake where nothing else tells. */
