@@ -180,9 +180,10 @@ static void refresh_law(struct wg_clock_governor *governor, const struct wg_pred
     struct wg_batch_law law = outlook->law;
     const size_t version = wg__predictor_version(predictor);
     const size_t last = law.count - 1;
-    if (outlook->has_law && outlook->law_version == version)
+    if (outlook->has_law && outlook->law_of == predictor && outlook->law_version == version)
         return;
     read_law(governor, predictor, rung, &law);
+    outlook->law_of = predictor;
     outlook->law_version = version;
     if (outlook->has_law && !has_moved(outlook->law.time_s[0], law.time_s[0], 0.01, 0) &&
         !has_moved(outlook->law.time_s[last], law.time_s[last], 0.01, 0))

@@ -80,6 +80,7 @@ struct wg_clock_view {
 /* What is known of a rung; kept because the view changes less often than the governor is asked. */
 struct wg_rung_outlook {
     struct wg_batch_law law;
+    const struct wg_predictor *law_of; /* whose; and its version */
     size_t law_version;
     bool has_law;
     bool is_stale;    /* the figures below are of an older law or view */

@@ -283,6 +283,22 @@ static void rescues_a_batch_that_would_be_late_here_but_not_at_the_fastest_rung(
     assert_int_equal(wg__clock_governor_ask(&governor, &view), 0);
 }
 
+/* Of several models the busiest is judged; another may have learned from as many batches. */
+static void takes_no_law_of_one_model_for_that_of_another(void **state)
+{
+    (void)state;
+    static const struct wg_predictor slow = {0.12, 0.13, 0.6, 0.3};
+    const struct wg_clock_setup setup = usual_setup();
+    struct wg_clock_governor governor = open_governor(&setup);
+    struct wg_clock_view view = usual_view(0.5);
+    (void)ask_for(&governor, &view, 10);
+    const size_t before = governor.rung; /* two rows in turn: 0.38 s at the slowest rung, or 0.75 */
+    assert_true(before > 0);
+    view.predictor = &slow;
+    (void)ask_for(&governor, &view, 1);
+    assert_true(governor.rung < before);
+}
+
 static void stays_where_a_change_does_not_pay(void **state)
 {
     (void)state;
@@ -513,6 +529,7 @@ int main(void)
         cmocka_unit_test(goes_down_only_after_the_hold),
         cmocka_unit_test(goes_up_at_once),
         cmocka_unit_test(rescues_a_batch_that_would_be_late_here_but_not_at_the_fastest_rung),
+        cmocka_unit_test(takes_no_law_of_one_model_for_that_of_another),
         cmocka_unit_test(stays_where_a_change_does_not_pay),
         cmocka_unit_test(does_not_flap_under_a_steady_load),
         cmocka_unit_test(keeps_its_promise_with_a_prediction_that_is_wrong),
