@@ -49,7 +49,10 @@ static bool keeps_deadline(struct wg_scheduler *scheduler, unsigned m, const str
     double deadline_s = begin_s + scheduler->models[m].slo_s;
     unsigned batch = 1;
     if (lane != NULL) {
-        deadline_s = wg__lane_first(scheduler->queue, lane)->deadline_s;
+        deadline_s = HUGE_VAL;
+        for (const struct wg_request *r = wg__lane_first(scheduler->queue, lane); r != NULL;
+             r = wg__lane_next_level(scheduler->queue, r))
+            deadline_s = fmin(deadline_s, r->deadline_s);
         batch = lane->rows < max_rows ? (unsigned)lane->rows : max_rows;
     }
     return begin_s + wg__scheduler_bounds(scheduler, m, batch, rows)[batch] <= deadline_s;

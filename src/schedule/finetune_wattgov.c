@@ -106,6 +106,18 @@ static bool goes_in_time(struct wg_scheduler *scheduler, unsigned m, double wait
     return batch_s + echo_s <= model->slo_s;
 }
 
+/* When the lane must be served at the latest, `spare` of each SLO kept: of each priority level the
+ * first one is the tightest. */
+static double due_s_of(const struct wg_scheduler *scheduler, const struct wg_lane *lane,
+                       double spare)
+{
+    double due_s = HUGE_VAL;
+    for (const struct wg_request *r = wg__lane_first(scheduler->queue, lane); r != NULL;
+         r = wg__lane_next_level(scheduler->queue, r))
+        due_s = fmin(due_s, r->deadline_s - spare * (r->deadline_s - r->arrived_s));
+    return due_s;
+}
+
 /* Whether everybody's deadlines bear a step of step_s. */
 static bool bears(struct wg_scheduler *scheduler, double step_s)
 {
@@ -115,8 +127,7 @@ static bool bears(struct wg_scheduler *scheduler, double step_s)
     const size_t lanes = wg__queue_lane_count(scheduler->queue);
     for (size_t i = 0; i < lanes; i++) {
         const struct wg_lane *lane = wg__queue_lane(scheduler->queue, i);
-        const struct wg_request *first = wg__lane_first(scheduler->queue, lane);
-        const double due_s = first->deadline_s - spare * (first->deadline_s - first->arrived_s);
+        const double due_s = due_s_of(scheduler, lane, spare);
         waits |= 1U << lane->model;
         if (!goes_in_time(scheduler, lane->model, (double)lane->rows, due_s, begin_s, &begin_s))
             return false;

@@ -106,6 +106,25 @@ static void a_failed_step_takes_its_iteration_back(void **state)
     wg__scheduler_close(scheduler);
 }
 
+/* The first of the lane bears a step; one of a lower priority behind it does not. */
+static void no_step_costs_a_lower_priority_its_deadline(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
+    for (unsigned priority = 1; priority <= 2; priority++) {
+        struct wg_scheduler *scheduler = open_scheduler(&setup);
+        submit(scheduler, 0.0, 7, 1);
+        for (uint64_t id = 1; id <= 2; id++)
+            tell(scheduler, &(struct wg_event){.kind = WG_EVENT_ARRIVE,
+                                               .request = {.id = id,
+                                                           .rows = 1,
+                                                           .priority = id == 1 ? 1 : priority,
+                                                           .deadline_s = id == 1 ? 0.7 : 0.23}});
+        (void)expect(scheduler, 0.0, WG_ACTION_RUN_BATCH);
+        wg__scheduler_close(scheduler);
+    }
+}
+
 static void says_that_an_slo_leaves_no_room(void **state)
 {
     (void)state;
@@ -186,6 +205,7 @@ int main(void)
         cmocka_unit_test(polythrottle_waits_while_the_slo_would_break),
         cmocka_unit_test(micro_steps_add_up_to_iterations_and_run_alone),
         cmocka_unit_test(a_failed_step_takes_its_iteration_back),
+        cmocka_unit_test(no_step_costs_a_lower_priority_its_deadline),
         cmocka_unit_test(says_that_an_slo_leaves_no_room),
         cmocka_unit_test(uses_the_slack_of_a_short_slo_at_light_load),
         cmocka_unit_test(owes_nothing_for_a_time_without_room),
