@@ -146,7 +146,8 @@ enum wg_code wg__scheduler_open(struct wg_scheduler **out, const struct wg_sched
 void wg__scheduler_close(struct wg_scheduler *scheduler);
 
 /* WG_EINVAL: an event that cannot be now (the end of what does not run, time that falls, an unknown
- * model or rung); nothing has changed then. */
+ * model or rung). WG_EBUSY: too many jobs wait, or too many answers were not asked for. Nothing has
+ * changed then. */
 enum wg_code wg__scheduler_tell(struct wg_scheduler *scheduler, const struct wg_event *event,
                                 struct wg_error *err);
 

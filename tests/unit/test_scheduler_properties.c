@@ -59,6 +59,8 @@ static void keeps_its_promises_in_random_worlds(void **state)
     }
     print_message("%zu requests, %zu served, %zu steps, %zu changes of clocks\n", told, served,
                   steps, changes);
+    if (profiles < 1000)
+        return;
     /* The worlds show what they should. */
     for (size_t k = 0; k < WG_ANSWER_COUNT; k++)
         assert_true(answers[k] > (k == WG_ANSWER_SACRIFICED ? 0 : profiles / 50));
