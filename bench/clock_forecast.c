@@ -128,8 +128,10 @@ static double ratio(const struct kind *kind, const char *path, unsigned size, do
         (void)snprintf(arrivals, sizeof arrivals, "%s:%.17g", kind->law, rate);
     else
         (void)snprintf(arrivals, sizeof arrivals, "trace:%s,rate=%.17g", path, rate);
-    const struct wg_clock_load asked = {
-        .rate = rate, .dispersion = kind->dispersion, .margin = 2.054 * cv, .share = 0.99};
+    const struct wg_clock_load asked = {.rate = rate,
+                                        .dispersion = kind->dispersion,
+                                        .margin = WG_MARGIN_SIGMAS * cv,
+                                        .share = 0.99};
     wg__clock_forecast(&law, &asked, &forecast);
     return forecast.latency_s / simulate(&law, arrivals, cv, load >= 0.8 ? 180000 : 50000);
 }

@@ -117,7 +117,7 @@ size_t wg__clock_governor_ask(struct wg_clock_governor *governor, const struct w
 void wg__clock_governor_tell(struct wg_clock_governor *governor, double latency_share);
 
 /* Predicted p99 in seconds at a rung, HUGE_VAL when requests come faster than it serves them; and
- * the mean power then. Exposed for tests and reports. */
+ * the mean power then. All is computed anew: what an ask keeps is tested against it. */
 double wg__clock_predict_p99(const struct wg_clock_governor *governor,
                              const struct wg_clock_view *view, size_t rung, double *power_w_out);
 

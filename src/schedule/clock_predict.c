@@ -11,9 +11,6 @@
 
 #include "math/normal.h"
 
-/* The normal quantile of the bound that `margin` is taken from: 98 %. */
-static const double margin_z = 2.054;
-
 /* -- The law ------------------------------------------------------------------------------- */
 
 void wg__batch_law_rows(struct wg_batch_law *law, unsigned max_rows)
@@ -247,7 +244,7 @@ void wg__clock_forecast(const struct wg_batch_law *law, const struct wg_clock_lo
         return;
     }
     const double batch = fixed_point(law, load->rate);
-    const double cv = load->margin / margin_z;
+    const double cv = load->margin / WG_MARGIN_SIGMAS;
     const struct crowd crowd = find_crowd(law, load, batch, cv);
     const double time_s = wg__batch_law_time(law, batch);
     out->busy = find_busy(law, load, batch);

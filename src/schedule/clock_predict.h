@@ -32,6 +32,10 @@
 
 enum { WG_BATCH_LAW_POINTS = 5 };
 
+/* The bound of a batch's time that `margin` below stands for, in standard deviations of its noise:
+ * the normal quantile of 98 %, as the predictor's bound is exceeded in 2 % of cases. */
+#define WG_MARGIN_SIGMAS 2.054
+
 /* Straight lines between points; 1 and the largest batch are the first and the last one. */
 struct wg_batch_law {
     size_t count; /* 1 when the largest batch is 1 */

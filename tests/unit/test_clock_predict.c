@@ -74,7 +74,7 @@ static void compare(const char *before, const char *behind, double dispersion,
         (void)snprintf(text, sizeof text, "%s%.17g%s", before, rate, behind);
         const struct wg_load_result truth = simulate(&law, text, cv);
         const struct wg_clock_load asked = {
-            .rate = rate, .dispersion = dispersion, .margin = 2.054 * cv, .share = 0.99};
+            .rate = rate, .dispersion = dispersion, .margin = WG_MARGIN_SIGMAS * cv, .share = 0.99};
         struct wg_clock_forecast forecast;
         wg__clock_forecast(&law, &asked, &forecast);
         figures->ratios[figures->count++] = forecast.latency_s / truth.p99_s;
