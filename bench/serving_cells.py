@@ -105,16 +105,19 @@ class Runs:
         return [*words, "--duration", f"{duration_s:g}", "--seeds", str(max(2, round(seeds * self.seeds_factor))),
                 "--seed", str(FIRST_SEED), *extra]
 
+    def words_of(self, command):
+        """A command wherever the data lie."""
+        return [word.replace(self.data, "DIR") if self.data else word for word in command]
+
     def text_of(self, command):
         """A command for the document."""
-        words = [word.replace(self.data, "DIR") if self.data else word for word in command]
-        return "    " + " ".join(shlex.quote(word) for word in words) + "\n"
+        return "    " + " ".join(shlex.quote(word) for word in self.words_of(command)) + "\n"
 
     def cells(self, command):
         """{policy: cell} of a command of one law; {} when it failed or is not kept."""
-        file = command[command.index("--profile") + 1]
-        words = [word.replace(self.data, "DIR") if self.data else word for word in command]
-        key = hashlib.sha256(json.dumps([words, self.hash_of(file)]).encode()).hexdigest()[:16]
+        profile = command[command.index("--profile") + 1]
+        words = self.words_of(command)
+        key = hashlib.sha256(json.dumps([words, self.hash_of(profile)]).encode()).hexdigest()[:16]
         path = os.path.join(self.folder, f"{key}.json")
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
