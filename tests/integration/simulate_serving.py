@@ -208,6 +208,35 @@ class Study(Scratch):
         self.assertAlmostEqual(cells["none"]["requests"], 2 * 2 * 20, delta=8)
         self.assertEqual(result["cells"][0]["arrivals"], f"trace:{path},rate=2")
 
+    def under(self, law):
+        """What the cells say of a law, but for its text."""
+        _, cells = self.replay("--slo", "0.3", "--arrivals", law, "--duration", "20", "--seeds", "5", "--policy", "none")
+        del cells["none"]["arrivals"]
+        return cells
+
+    def test_the_minute_of_highest_variance_is_that_of_the_definition(self):
+        counts = [3 + i % 2 for i in range(200)] + [2 * (i % 5) for i in range(90)] + [5 - i % 3 for i in range(200)]
+        minutes = [counts[i:i + 60] for i in range(len(counts) - 59)]
+        best = max(range(len(minutes)), key=lambda i: 60 * sum(n * n for n in minutes[i]) - sum(minutes[i])**2)
+
+        def write(name, numbers):
+            return "trace:" + self.write(name, "count\n" + "".join(f"{number}\n" for number in numbers)) + ",rate=5"
+        whole, minute = write("whole.csv", counts), self.under(write("minute.csv", minutes[best]))
+        self.assertEqual(self.under(f"{whole},window=burstiest"), minute)
+        self.assertEqual(self.under(f"{whole},window={best}:{best + 60}"), minute)
+        self.assertNotEqual(self.under(f"{whole},window={best + 1}:{best + 61}"), minute)
+        gap = write("gap.csv", counts[:100] + 600 * [0] + counts[100:])
+        self.assertEqual(self.under(gap), self.under(whole), "the collection stood still; nobody had a lull")
+        self.assertNotEqual(self.under(f"{gap},skip=0"), self.under(whole))
+
+    def test_moments_may_be_dates_as_in_azures_traces(self):
+        moments = [i * i % 7 / 8 + i / 2 for i in range(50)]
+        seconds = self.write("s.csv", "arrival_s\n" + "".join(f"{moment}\n" for moment in moments))
+        dates = self.write("d.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+            f"2023-11-16 18:59:{moment + 40:010.7f},374,44\n" if moment < 20 else
+            f"2023-11-16 19:00:{moment - 20:010.7f},9,1\n" for moment in moments))
+        self.assertEqual(self.under(f"trace:{dates}"), self.under(f"trace:{seconds}"))
+
     def test_a_wrong_belief_is_stood(self):
         for factor in ("0.7", "1.3"):
             result, cells = self.replay("--slo", "0.7", "--believe", factor, "--seeds", "2", "--policy", "wattgov")
