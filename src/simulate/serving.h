@@ -6,7 +6,8 @@
  * when both run each gets slower by the profile's factor, and their remaining work is rescaled at
  * every change of who runs and of the clocks. Requests that came before `duration_s` are all
  * answered: the run goes on until then. At `duration_s` the job is cancelled; a step under way ends
- * by itself, but what fine-tuning got is counted until there.
+ * by itself, but what fine-tuning got is counted until there. Joules are counted until the last
+ * answer, those of such a step too.
  *
  * Energy: power of the rung in force for the time that a batch runs, a step runs (both: the larger
  * one, shared by halves) or nothing runs, and the cost of changes (with inference).
