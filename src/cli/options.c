@@ -300,6 +300,8 @@ static enum wg_code reject_unknown(const struct wg_option_set *set, const char *
     size_t known_count = 1;
     for (size_t i = 0; i < set->count && known_count < KNOWN_MAX; i++)
         known[known_count++] = set->options[i].name;
+    if (strncmp(argument, "--help=", 7) == 0)
+        return wg__fail(err, WG_EINVAL, "--help takes no value, but got '%s'", argument + 7);
     const int shown = (int)strcspn(argument, "=");
     char word[WORD_MAX + 2];
     const size_t dashes = strspn(argument, "-");

@@ -193,6 +193,7 @@ static void asks_for_missing_values(void **state)
     rejects("--eta --json", "--eta needs a value: a number in 0 .. 1");
     rejects("--gpu --", "--gpu needs a value: NAME");
     rejects("--json=yes", "--json takes no value, but got 'yes'");
+    rejects("--help=yes", "--help takes no value, but got 'yes'");
     rejects("!--json", "--trace DIR is required");
 }
 
