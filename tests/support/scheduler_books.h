@@ -112,25 +112,6 @@ static inline size_t world_capacity(const struct world *world)
     return world->stage.setup.queue_capacity;
 }
 
-/* Lanes of what waits. */
-static inline size_t world_lanes(const struct world *world, const struct wg_request *with)
-{
-    size_t count = 0;
-    bool has_own = false;
-    for (size_t i = 0; i < world->booked_count; i++) {
-        const struct wg_request *r = &world->booked[i].request;
-        bool is_first = world->booked[i].fate == FATE_WAITS;
-        for (size_t j = 0; j < i && is_first; j++)
-            is_first = world->booked[j].fate != FATE_WAITS ||
-                       world->booked[j].request.model != r->model ||
-                       world->booked[j].request.merge_key != r->merge_key;
-        count += is_first;
-        has_own = has_own || (world->booked[i].fate == FATE_WAITS && with->model == r->model &&
-                              with->merge_key == r->merge_key);
-    }
-    return count + (has_own ? 0 : 1);
-}
-
 /* The order in which a lane is served. */
 static inline bool world_is_before(const struct wg_request *a, const struct wg_request *b)
 {

@@ -18,16 +18,16 @@
 
 enum { STAGE_MODELS = 4, STAGE_SAMPLES = 6, STAGE_STEP_SAMPLES = 3 };
 
-/* With bytes, those are what is drawn, and zeros behind their end. */
+/* With bytes, those are what is drawn first. */
 struct chance {
     struct wg_rng rng;
-    const uint8_t *bytes; /* NULL: the generator */
-    size_t left;
+    const uint8_t *bytes;
+    size_t left; /* of the bytes; 0: the generator */
 };
 
 static inline uint32_t draw_below(struct chance *chance, uint32_t bound)
 {
-    if (chance->bytes == NULL)
+    if (chance->left == 0)
         return wg__rng_below(&chance->rng, bound);
     uint32_t value = 0;
     for (uint32_t reach = 1; reach < bound && chance->left > 0; reach <<= 8) {
@@ -135,7 +135,7 @@ static inline void draw_setup(struct chance *chance, struct stage_setup *stage)
     stage->setup = (struct wg_scheduler_setup){
         .model_count = 1 + draw_below(chance, draw_is(chance, 60) ? 1 : STAGE_MODELS),
         .models = stage->models,
-        .queue_capacity = 1 + draw_below(chance, draw_is(chance, 90) ? 50 : 100),
+        .queue_capacity = 1 + draw_below(chance, draw_is(chance, 90) ? 50 : 300),
         .batcher = (enum wg_batcher_kind)draw_below(chance, WG_BATCHER_COUNT),
         .batch_delay_s = draw_is(chance, 60) ? 0.0 : pace_s * draw_between(chance, 0.0, 4.0),
         .drop = (enum wg_drop_kind)draw_below(chance, WG_DROP_COUNT),

@@ -86,15 +86,13 @@ static inline void world_arrive(struct world *world)
         event.request.rows = 1;
     if (draw_is(chance, 3))
         event.request.rows = most + 1 + draw_below(chance, 100);
-    if (draw_is(chance, 5))
-        event.request.merge_key = draw_below(chance, 100);
+    if (draw_is(chance, 5)) /* all models' together are fewer than the queue's lanes */
+        event.request.merge_key = draw_below(chance, 10);
     if (draw_is(chance, world->priority_percent))
         event.request.priority = draw_below(chance, WG_PRIORITY_LEVELS + 1);
     event.request.deadline_s = world_draw_deadline(world, m);
     struct booked booked = {.request = event.request};
     world_foresee(world, &booked);
-    if (world_lanes(world, &event.request) > WG_QUEUE_LANES_MAX)
-        return; /* the queue's own test has this */
     WORLD_REQUIRE(world, world_tell(world, &event) == WG_OK);
     booked.request.arrived_s = world->now_s;
     if (booked.request.deadline_s == 0.0)
