@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* About as many bytes as an event takes. */
 enum { EVENT_BYTES = 12, EVENTS_MAX = 400 };
 
-static void break_off(const char *what, int line)
+__attribute__((noreturn)) static void break_off(const char *what, int line)
 {
     (void)fprintf(stderr, "not so: %s (line %d of scheduler_books.h or _world.h)\n", what, line);
     abort();

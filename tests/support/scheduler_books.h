@@ -32,7 +32,7 @@ struct booked {
 struct world {
     struct chance chance, wrong;
     bool has_wrong_events;
-    void (*broken)(const char *what, int line);
+    __attribute__((noreturn)) void (*broken)(const char *what, int line);
 
     struct stage_setup stage;
     bool is_orderly; /* clients whose deadlines make sense */

@@ -197,7 +197,10 @@ static inline void world_step_ended(struct world *world)
     if (world->rows_done < world->jobs[0].batch)
         return;
     world->rows_done = 0;
-    if (world->jobs[0].iterations == UINT64_MAX || --world->jobs[0].iterations > 0)
+    if (world->jobs[0].iterations == UINT64_MAX)
+        return;
+    world->jobs[0].iterations--;
+    if (world->jobs[0].iterations > 0)
         return;
     world->has_done_job = true;
     world->done_job = world->jobs[0].id;

@@ -19,7 +19,7 @@ static size_t profiles = 3000;
 static uint64_t seed = 7;
 static size_t playing; /* the profile */
 
-static void fail_here(const char *what, int line)
+__attribute__((noreturn)) static void fail_here(const char *what, int line)
 {
     fail_msg("seed %llu, profile %zu: not so: %s (line %d of scheduler_books.h or _world.h)",
              (unsigned long long)seed, playing, what, line);
