@@ -27,6 +27,7 @@ enum { QUEUE_CAPACITY = 1024, ANSWERS_SPARE = 256 };
 #define DEADLINE_SHARE 0.9
 #define MIN_SHARE      0.02
 #define RATE_SLOT_S    0.25
+#define IDLE_LOOK_S    1.0
 #define UPDATE_MAX_S   1e6
 
 /* -- Opening ---------------------------------------- */
@@ -268,6 +269,23 @@ static bool ask_clocks(struct wg_scheduler *scheduler, struct wg_action *out)
     return true;
 }
 
+/* Nothing may ever happen to an idle GPU, but what is expected to come changes by itself: a job may
+ * begin, and clocks that were right for a crowd are too high for nobody. HUGE_VAL: nothing waits
+ * for that. */
+static double look_again_s(const struct wg_scheduler *scheduler)
+{
+    const bool has_job =
+        scheduler->setup.finetune == WG_FINETUNE_WATTGOV && wg__finetune_is_pending(scheduler);
+    if (has_job)
+        return scheduler->now_s + RATE_SLOT_S;
+    const size_t count = scheduler->setup.clock_setup.ladder.count;
+    const struct wg_rung *rungs = scheduler->setup.clock_setup.ladder.rungs;
+    for (size_t i = 0; scheduler->setup.clocks == WG_CLOCKS_GOVERNED && i < count; i++)
+        if (rungs[i].idle_power_w < rungs[scheduler->rung].idle_power_w)
+            return scheduler->now_s + IDLE_LOOK_S;
+    return HUGE_VAL;
+}
+
 bool wg__scheduler_ask(struct wg_scheduler *scheduler, double now_s, struct wg_action *out)
 {
     if (now_s > scheduler->now_s)
@@ -285,10 +303,8 @@ bool wg__scheduler_ask(struct wg_scheduler *scheduler, double now_s, struct wg_a
         wg__scheduler_drop_past(scheduler);
     else if (wg__scheduler_ask_batch(scheduler, out))
         return true;
-    /* Nothing may ever happen to an idle GPU; what is expected to come changes by itself. */
-    if (!is_taken && scheduler->setup.finetune == WG_FINETUNE_WATTGOV &&
-        wg__finetune_is_pending(scheduler))
-        scheduler->wake_s = fmin(scheduler->wake_s, scheduler->now_s + RATE_SLOT_S);
+    if (!is_taken)
+        scheduler->wake_s = fmin(scheduler->wake_s, look_again_s(scheduler));
     return ask_answer(scheduler, out);
 }
 

@@ -283,6 +283,39 @@ static void orders_one_change_of_clocks_at_a_time(void **state)
     wg__scheduler_close(scheduler);
 }
 
+static void lowers_the_clocks_of_a_server_that_nobody_asks(void **state)
+{
+    (void)state;
+    struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_NONE);
+    setup.clocks = WG_CLOCKS_GOVERNED;
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    double now_s = 0.0;
+    struct wg_action action = {0};
+    for (uint64_t id = 1; id <= 400; id++) {
+        now_s = 0.1 * (double)id;
+        arrive(scheduler, now_s, id, 0.0);
+        while (wg__scheduler_ask(scheduler, now_s, &action))
+            if (action.kind == WG_ACTION_RUN_BATCH)
+                happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
+            else if (action.kind == WG_ACTION_SET_CLOCKS)
+                tell(scheduler, &(struct wg_event){.kind = WG_EVENT_CLOCKS_CHANGED,
+                                                   .now_s = now_s,
+                                                   .rung = action.rung});
+    }
+    struct wg_scheduler_view view;
+    wg__scheduler_view(scheduler, now_s, &view);
+    assert_int_equal(view.rung, 0); /* the slow one serves 7 a second */
+    const double end_s = now_s + 120.0;
+    bool is_lowered = false;
+    while (now_s < end_s && !is_lowered) {
+        is_lowered = wg__scheduler_ask(scheduler, now_s, &action) &&
+                     action.kind == WG_ACTION_SET_CLOCKS && action.rung == 1;
+        now_s = is_lowered ? now_s : wg__scheduler_wake_s(scheduler);
+    }
+    assert_true(is_lowered);
+    wg__scheduler_close(scheduler);
+}
+
 /* -- Whatever happens ---------------------------------------- */
 
 static void refuses_events_that_cannot_be(void **state)
@@ -380,6 +413,7 @@ int main(void)
         cmocka_unit_test(recovers_from_a_prediction_that_makes_everything_hopeless),
         cmocka_unit_test(serves_as_many_in_a_crowd_as_it_could_without),
         cmocka_unit_test(orders_one_change_of_clocks_at_a_time),
+        cmocka_unit_test(lowers_the_clocks_of_a_server_that_nobody_asks),
         cmocka_unit_test(refuses_events_that_cannot_be),
         cmocka_unit_test(names_setups_that_cannot_be),
         cmocka_unit_test(gives_all_back_when_memory_runs_out),
