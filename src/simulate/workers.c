@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,6 +19,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { LOOK_MS = 200 /* between two looks at the workers, when none says anything */ };
 
 struct failure {
     size_t task;
@@ -101,10 +104,27 @@ static _Noreturn void be_worker(const struct wg_workers_request *request, struct
     _exit(0);
 }
 
-static void hear_progress(const struct wg_workers_request *request, int fd)
+/* A worker that was killed cannot say so: the others need not go on for nothing. */
+static void look_for_killed(const pid_t *pids, size_t count, struct board *board)
+{
+    for (size_t i = 0; i < count; i++) {
+        siginfo_t end = {0}; /* si_pid stays 0 while it runs */
+        if (waitid(P_PID, (id_t)pids[i], &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            end.si_pid != 0 && (end.si_code != CLD_EXITED || end.si_status != 0))
+            atomic_store(&board->has_failed, true);
+    }
+}
+
+static void hear_progress(const struct wg_workers_request *request, int fd, const pid_t *pids,
+                          size_t count, struct board *board)
 {
     char bytes[256];
     for (;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        const int heard = poll(&ready, 1, LOOK_MS);
+        look_for_killed(pids, count, board);
+        if (heard == 0)
+            continue;
         const ssize_t got = read(fd, bytes, sizeof bytes);
         if (got < 0 && errno == EINTR)
             continue;
@@ -149,7 +169,7 @@ static enum wg_code run_forked(const struct wg_workers_request *request, struct 
     (void)close(ends[1]);
     if (started == 0)
         work(request, board, 0, -1); /* none was granted: slower, but the same */
-    hear_progress(request, ends[0]);
+    hear_progress(request, ends[0], pids, started, board);
     (void)close(ends[0]);
     enum wg_code code = WG_OK;
     for (size_t i = 0; i < started; i++) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/check.h"
 
 enum { TASKS = 200, NO_TASK = TASKS };
@@ -58,6 +59,34 @@ static enum wg_code work(struct stage *stage, size_t processes, struct wg_error 
                                                .progress = hear,
                                                .progress_context = stage};
     return wg__workers_run(&request, err);
+}
+
+/* The first task kills its worker, the others take two milliseconds each. */
+static enum wg_code die_or_take_time(void *context, size_t task, struct wg_error *err)
+{
+    (void)err;
+    if (task == 0)
+        (void)raise(SIGKILL);
+    const uint64_t end_ns = wg__clock_ns() + 2000000;
+    while (wg__clock_ns() < end_ns)
+        continue;
+    atomic_fetch_add((atomic_size_t *)context, 1);
+    return WG_OK;
+}
+
+static void the_others_stop_when_one_is_killed(void **state)
+{
+    (void)state;
+    enum { MANY = 2000 };
+    struct wg_error err = {0};
+    atomic_size_t *done = wg__shared_alloc(1, sizeof *done);
+    assert_non_null(done);
+    const struct wg_workers_request request = {
+        .tasks = MANY, .processes = 2, .run = die_or_take_time, .context = done};
+    assert_int_equal(wg__workers_run(&request, &err), WG_EIO);
+    assert_non_null(strstr(err.text, "ended by signal 9"));
+    assert_in_range(atomic_load(done), 0, MANY / 2);
+    wg__shared_free(done, 1, sizeof *done);
 }
 
 static void every_task_is_done_once_and_heard_of(void **state)
@@ -134,6 +163,7 @@ static void processors_are_those_that_may_be_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_others_stop_when_one_is_killed),
         cmocka_unit_test(every_task_is_done_once_and_heard_of),
         cmocka_unit_test(the_first_failure_is_told_and_ends_the_work),
         cmocka_unit_test(a_worker_that_dies_is_told),
