@@ -93,6 +93,7 @@ static void write_scene(struct wg_json *json, const struct scene *scene)
     wg__json_member_double(json, "plan", per_call(from_ns, calls));
     for (int drop = WG_DROP_COUNT - 1; drop >= 0; drop--) {
         const struct wg_batcher batcher = {.kind = WG_BATCHER_WATTGOV,
+                                           .likely_share = 1.0,
                                            .drop = (enum wg_drop_kind)drop,
                                            .max_rows = stage.max_rows};
         enum wg_verdict verdicts[WG_PLAN_ITEMS_MAX];

@@ -5,8 +5,8 @@
  *     items ──> past? ──> hopeless? ──> plan of the rest ──> does it leave out the first one?
  *                │             │                                │ no           │ yes
  *                v             v                                v              v
- *              PAST        HOPELESS, or               TAKE its first batch    is it worth it?
- *                          (standard) doomed                             no: TAKE the plan with it
+ *              PAST        HOPELESS (early),          TAKE its first batch    is it worth it?
+ *                          or doomed                                     no: TAKE the plan with it
  *                                                                       yes: SACRIFICED, or doomed;
  *                                                                            look at the next one
  *
@@ -43,7 +43,19 @@ struct scene {
     size_t hopeful_count;
 };
 
+/* What it takes alone, as likely as not. */
+static double likely_s(const struct scene *scene, const struct wg_plan_item *item)
+{
+    return scene->batcher->likely_share * scene->batch_s[item->rows];
+}
+
 static bool is_hopeless(const struct scene *scene, const struct wg_plan_item *item)
+{
+    return likely_s(scene, item) > item->deadline_s - scene->now_s;
+}
+
+/* No plan may count on it. */
+static bool is_doomed(const struct scene *scene, const struct wg_plan_item *item)
 {
     return scene->batch_s[item->rows] > item->deadline_s - scene->now_s;
 }
@@ -131,7 +143,7 @@ static void gather_hopeful(struct scene *scene)
     memset(scene->index, 0, sizeof scene->index);
     scene->hopeful_count = 0;
     for (size_t i = 0; i < scene->count; i++) {
-        if (scene->verdicts[i] != WG_VERDICT_WAIT || is_hopeless(scene, &scene->items[i]))
+        if (scene->verdicts[i] != WG_VERDICT_WAIT || is_doomed(scene, &scene->items[i]))
             continue;
         scene->hopeful[scene->hopeful_count] = scene->items[i];
         scene->index[scene->hopeful_count++] = (uint8_t)i;
@@ -172,6 +184,7 @@ static bool keep_first(const struct scene *scene, size_t begin, struct wg_plan *
  * `later` on are in the plan, or will be looked at when they are the first. */
 static void take_doomed_along(struct scene *scene, size_t later, double slack_s)
 {
+    const bool is_early = scene->batcher->drop == WG_DROP_EARLY;
     const double *batch_s = scene->batch_s;
     const unsigned planned = scene->choice->rows;
     for (size_t i = 0; i < scene->count; i++) {
@@ -180,6 +193,9 @@ static void take_doomed_along(struct scene *scene, size_t later, double slack_s)
             continue;
         }
         if (scene->verdicts[i] != WG_VERDICT_WAIT || !fits(scene, i))
+            continue;
+        if (is_early &&
+            !is_doomed(scene, &scene->items[i])) /* it will be looked at, or sacrificed */
             continue;
         const double end_s = batch_s[scene->choice->rows + scene->items[i].rows];
         if (end_s - batch_s[planned] <= slack_s)
@@ -228,8 +244,7 @@ static void take_by_plan(struct scene *scene)
     begin += plan.first_skips;
     for (size_t i = begin; i < begin + plan.first_count; i++)
         take(scene, scene->index[i]);
-    if (!is_early)
-        take_doomed_along(scene, begin + plan.first_count, plan.slack_s);
+    take_doomed_along(scene, begin + plan.first_count, plan.slack_s);
 }
 
 /* -- Both ----------------------------------------------------------------------------------- */
@@ -243,7 +258,7 @@ static double next_drop_s(const struct scene *scene)
             continue;
         const struct wg_plan_item *item = &scene->items[i];
         const double at_s = scene->batcher->drop == WG_DROP_EARLY
-                                ? item->deadline_s - scene->batch_s[item->rows]
+                                ? item->deadline_s - likely_s(scene, item)
                                 : item->deadline_s;
         least_s = fmin(least_s, at_s);
     }

@@ -10,14 +10,15 @@
  *
  * Given up is
  *   STANDARD  what is past its deadline (Clipper, Nexus; what PolyThrottle compares with)
- *   EARLY     also what could not be met any more if it began now, alone; and, by WATTGOV, what
- *             costs at least two others their deadlines. Only those of its own priority count: the
- *             lower ones never cost a higher one its turn
+ *   EARLY     also what would be late as likely as not if it began now, alone; and, by
+ *             WATTGOV, what costs at least two others their deadlines. Only those of its own
+ *             priority count: the lower ones never cost a higher one its turn
  *
- * Under STANDARD, WATTGOV plans in the same way but tells nobody: what it would have given up waits
- * on, and is taken late when it fits into a batch whose plan bears that (no known deadline is
- * missed for it), or when nothing else waits; then alone, the one that is late by the least, so
- * that whoever comes meanwhile waits as short as may be. Otherwise it is past its deadline soon.
+ * Plans count on bounds. What they cannot count on but is not given up (under STANDARD that is
+ * whatever is not past its deadline) waits on, and is taken, late perhaps, when it fits into a
+ * batch whose plan bears that (no known deadline is missed for it), or when nothing else waits;
+ * then alone, the one that is late by the least, so that whoever comes meanwhile waits as short as
+ * may be. Otherwise it is past its deadline soon.
  *
  * Pure.    Owns: nothing.    Threads: any.
  */
@@ -57,7 +58,8 @@ struct wg_batcher {
     enum wg_batcher_kind kind;
     enum wg_drop_kind drop;
     unsigned max_rows;
-    double delay_s; /* TRITON only */
+    double delay_s;      /* TRITON only */
+    double likely_share; /* of its bound that a batch's time is predicted to be, in (0, 1] */
 };
 
 struct wg_batch_choice {

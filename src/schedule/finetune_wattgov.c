@@ -38,6 +38,13 @@
 /* Of the GPU: less than this counts as no room. */
 #define ROOM_MIN 0.02
 
+/* Nor is there room where so many of the last requests are late or dropped without a step: whoever
+ * cannot serve them has nothing to give away. It is back when half of that are. */
+#define MISSED_MOST 0.2
+
+/* Of fewer rows the rate is not known, and is taken to be higher by its error. */
+#define KNOWN_ROWS 8.0
+
 /* Where the slack bears it, a step is so many times the usual: each has a cost of its own. */
 #define LONG_STEP 4.0
 
@@ -57,9 +64,11 @@ static unsigned cap_rows(double rows, unsigned max_rows)
 static double least_share(struct wg_scheduler *scheduler, unsigned m)
 {
     struct wg_scheduler_model *model = &scheduler->models[m];
-    const double rate = wg__rate_mean(&model->rate, scheduler->now_s);
-    if (!(rate > 0.0))
+    const double mean = wg__rate_mean(&model->rate, scheduler->now_s);
+    if (!(mean > 0.0))
         return 0.0;
+    const double error = wg__rate_error(&model->rate, scheduler->now_s);
+    const double rate = error * error * KNOWN_ROWS > mean * mean ? mean + error : mean;
     const unsigned most = cap_rows(1.0 + rate * model->slo_s, model->max_rows);
     const double *bound_s = wg__scheduler_bounds(scheduler, m, most, 0);
     double least = 2.0;
@@ -76,7 +85,8 @@ static bool judge_room(struct wg_scheduler *scheduler)
     double taken = 0.0;
     for (unsigned m = 0; m < scheduler->setup.model_count; m++)
         taken += least_share(scheduler, m);
-    scheduler->has_room = taken <= 1.0 - ROOM_MIN;
+    const double missed_most = scheduler->has_room ? MISSED_MOST : MISSED_MOST / 2.0;
+    scheduler->has_room = taken <= 1.0 - ROOM_MIN && scheduler->missed_share <= missed_most;
     scheduler->room_since_s = scheduler->now_s;
     return scheduler->has_room;
 }

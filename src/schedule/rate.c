@@ -163,6 +163,13 @@ double wg__rate_mean(struct wg_rate *rate, double now_s)
     return fmax(rows / span_s, burst_mean(rate, into_s));
 }
 
+double wg__rate_error(struct wg_rate *rate, double now_s)
+{
+    const double mean = wg__rate_mean(rate, now_s);
+    const double span_s = (double)rate->filled * rate->slot_s + present_s(rate, now_s);
+    return sqrt(mean / fmax(span_s, rate->slot_s));
+}
+
 double wg__rate_dispersion(struct wg_rate *rate, double now_s)
 {
     if (isnan(rate->begin_s))

@@ -34,6 +34,9 @@ void wg__rate_tell(struct wg_rate *rate, double now_s, double rows);
 /* Rows a second; 0 before the first. */
 double wg__rate_mean(struct wg_rate *rate, double now_s);
 
+/* Standard error of the mean if rows come as a Poisson process: large while little was seen. */
+double wg__rate_error(struct wg_rate *rate, double now_s);
+
 /* Index of dispersion of counts, >= 0; 1 while too little is known. */
 double wg__rate_dispersion(struct wg_rate *rate, double now_s);
 

@@ -16,6 +16,8 @@
 /* So many hopeless requests in a row are given up before one runs all the same. */
 enum { PROBE_AFTER = 16 };
 
+#define MISSED_GAIN 0.02
+
 const double *wg__scheduler_bounds(struct wg_scheduler *scheduler, unsigned m, unsigned rows,
                                    unsigned beside)
 {
@@ -42,13 +44,20 @@ const double *wg__scheduler_bounds(struct wg_scheduler *scheduler, unsigned m, u
     return model->bound_s;
 }
 
+void wg__scheduler_count_answer(struct wg_scheduler *scheduler, double latency_share)
+{
+    const double missed = latency_share > 1.0 ? 1.0 : 0.0;
+    scheduler->missed_share += MISSED_GAIN * (missed - scheduler->missed_share);
+    wg__clock_governor_tell(&scheduler->governor, latency_share);
+}
+
 void wg__scheduler_push_answer(struct wg_scheduler *scheduler, uint64_t id, enum wg_answer answer)
 {
     const size_t place =
         (scheduler->answer_head + scheduler->answer_count++) % scheduler->answer_capacity;
     scheduler->answers[place] = (struct wg_scheduler_answer){.id = id, .answer = answer};
     if (answer == WG_ANSWER_PAST || answer == WG_ANSWER_HOPELESS || answer == WG_ANSWER_SACRIFICED)
-        wg__clock_governor_tell(&scheduler->governor, HUGE_VAL);
+        wg__scheduler_count_answer(scheduler, HUGE_VAL);
 }
 
 /* Rows of the step that runs now: the company of a batch. */
@@ -251,6 +260,7 @@ static bool serve_lane(struct wg_scheduler *scheduler, const struct wg_lane *lan
         .drop = scheduler->setup.drop,
         .max_rows = model->max_rows,
         .delay_s = scheduler->setup.batch_delay_s,
+        .likely_share = 1.0 / (1.0 + wg__predictor_margin(model->predictor)),
     };
     enum wg_verdict verdicts[WG_PLAN_ITEMS_MAX];
     wg__batcher_choose(&batcher, input.items, input.count, input.oldest_s,

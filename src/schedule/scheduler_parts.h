@@ -91,6 +91,7 @@ struct wg_scheduler {
     bool step_is_due; /* a batch ran since the last step */
     double share;     /* of the last seconds that went to steps */
     double share_since_s;
+    double missed_share; /* of the last hundred requests or so: late or dropped */
     bool has_room;
     double room_since_s; /* judged then; -HUGE_VAL: never */
 
@@ -111,6 +112,9 @@ bool wg__scheduler_ask_batch(struct wg_scheduler *scheduler, struct wg_action *o
 
 /* While nothing can begin: drops what is past its deadline as soon as it is. Moves wake_s. */
 void wg__scheduler_drop_past(struct wg_scheduler *scheduler);
+
+/* A request was answered after this share of its SLO; HUGE_VAL: it was dropped. */
+void wg__scheduler_count_answer(struct wg_scheduler *scheduler, double latency_share);
 
 /* Room is left by how many waiting requests there may be. */
 void wg__scheduler_push_answer(struct wg_scheduler *scheduler, uint64_t id, enum wg_answer answer);

@@ -82,8 +82,8 @@ static enum wg_code batch_ended(struct wg_scheduler *scheduler, const struct wg_
     for (size_t i = 0; i < batch->count; i++) {
         const struct wg_request *r = &batch->requests[i];
         const double slo_s = r->deadline_s - r->arrived_s;
-        wg__clock_governor_tell(&scheduler->governor,
-                                slo_s > 0.0 ? (scheduler->now_s - r->arrived_s) / slo_s : HUGE_VAL);
+        wg__scheduler_count_answer(
+            scheduler, slo_s > 0.0 ? (scheduler->now_s - r->arrived_s) / slo_s : HUGE_VAL);
     }
     batch->runs = false;
     return WG_OK;
@@ -113,6 +113,7 @@ static enum wg_code change_slo(struct wg_scheduler *scheduler, const struct wg_e
         return wg__fail(err, WG_EINVAL, "SLO of %g s, expected more than 0", event->slo_s);
     scheduler->models[event->model].slo_s = event->slo_s;
     scheduler->room_since_s = -HUGE_VAL;
+    scheduler->missed_share = 0.0; /* those missed another promise */
     return WG_OK;
 }
 

@@ -198,6 +198,33 @@ static void owes_nothing_for_a_time_without_room(void **state)
     wg__scheduler_close(scheduler);
 }
 
+/* One in three is dropped though no step runs, at a rate that would leave room. */
+static void gives_nothing_away_while_requests_are_missed(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .slo_s = 0.25});
+    double now_s = 0.0;
+    for (uint64_t id = 1; id <= 200; id++) {
+        now_s = 0.5 * (double)id;
+        arrive(scheduler, now_s, id, id % 3 == 0 ? now_s + 0.01 : 0.0);
+        struct wg_action action;
+        while (wg__scheduler_ask(scheduler, now_s, &action))
+            if (action.kind == WG_ACTION_RUN_BATCH)
+                happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
+    }
+    submit(scheduler, now_s, 7, 1);
+    expect_nothing(scheduler, now_s);
+    struct wg_scheduler_view view;
+    wg__scheduler_view(scheduler, now_s, &view);
+    assert_int_equal(view.finetune, WG_FINETUNE_NO_ROOM);
+    /* Another promise is not missed yet. */
+    tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .now_s = now_s, .slo_s = 0.3});
+    (void)expect(scheduler, now_s, WG_ACTION_RUN_STEP);
+    wg__scheduler_close(scheduler);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +236,7 @@ int main(void)
         cmocka_unit_test(says_that_an_slo_leaves_no_room),
         cmocka_unit_test(uses_the_slack_of_a_short_slo_at_light_load),
         cmocka_unit_test(owes_nothing_for_a_time_without_room),
+        cmocka_unit_test(gives_nothing_away_while_requests_are_missed),
     };
     return run_tests(tests);
 }
