@@ -295,7 +295,7 @@ Runs of 60 s with a backlog of fine-tuning; the SLO changes after 30 s: from 250
 appendix D, and the reverse. The second half is the whole run less one of half the length (the same seeds, so the
 same first half). What the change causes is the difference to the second half of runs under the later SLO all the
 time. 250 ms hold a batch of two, no more: at 8/s that serves few Poisson arrivals in time, and leaves nothing. At
-lower rates fine-tuning gets its minimum share. Nobody is told of a shorter SLO in advance, so what runs then delays
+lower rates a short step fits before a lone request. Nobody is told of a shorter SLO in advance, so what runs then delays
 the first requests under it.
 
 """

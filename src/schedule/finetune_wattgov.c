@@ -181,6 +181,16 @@ static unsigned fewer_rows(unsigned rows, unsigned usual)
     return rows == usual ? usual / 2 : 0;
 }
 
+/* Whether some SLO is too short for one request behind another: then whoever comes second is lost,
+ * and a step makes that as much more likely as it is long. */
+static bool is_tight(struct wg_scheduler *scheduler)
+{
+    for (unsigned m = 0; m < scheduler->setup.model_count; m++)
+        if (2.0 * wg__scheduler_bounds(scheduler, m, 1, 0)[1] > scheduler->models[m].slo_s)
+            return true;
+    return false;
+}
+
 unsigned wg__finetune_wattgov(struct wg_scheduler *scheduler)
 {
     wg__finetune_count_time(scheduler);
@@ -191,8 +201,8 @@ unsigned wg__finetune_wattgov(struct wg_scheduler *scheduler)
     const unsigned usual = rows_of(scheduler, usual_s);
     double step_s = 0.0;
     unsigned least = 0;
-    for (unsigned rows = rows_of(scheduler, LONG_STEP * usual_s); rows > 0;
-         rows = fewer_rows(rows, usual)) {
+    const double longest_s = is_tight(scheduler) ? usual_s : LONG_STEP * usual_s;
+    for (unsigned rows = rows_of(scheduler, longest_s); rows > 0; rows = fewer_rows(rows, usual)) {
         step_s = margin * wg__finetune_step_s(scheduler, rows);
         if (bears(scheduler, step_s))
             return rows;

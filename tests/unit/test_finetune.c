@@ -198,6 +198,24 @@ static void owes_nothing_for_a_time_without_room(void **state)
     wg__scheduler_close(scheduler);
 }
 
+/* At 0.25 s one request goes in time behind a step, but not one behind another: long steps would
+ * make such pairs likelier. */
+static void keeps_steps_short_where_no_two_requests_fit(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
+    for (int is_tight = 0; is_tight < 2; is_tight++) {
+        struct wg_scheduler *scheduler = open_scheduler(&setup);
+        const double slo_s = is_tight ? 0.27 : 0.29; /* two bounds are 0.277 s */
+        tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .slo_s = slo_s});
+        submit(scheduler, 0.0, 7, 1);
+        const struct wg_action action = expect(scheduler, 0.0, WG_ACTION_RUN_STEP);
+        const double step_s = 0.005 + 0.01 * action.step.rows;
+        assert_true(is_tight ? step_s <= 0.08 * slo_s : step_s > 0.08 * slo_s);
+        wg__scheduler_close(scheduler);
+    }
+}
+
 /* One in three is dropped though no step runs, at a rate that would leave room. */
 static void gives_nothing_away_while_requests_are_missed(void **state)
 {
@@ -236,6 +254,7 @@ int main(void)
         cmocka_unit_test(says_that_an_slo_leaves_no_room),
         cmocka_unit_test(uses_the_slack_of_a_short_slo_at_light_load),
         cmocka_unit_test(owes_nothing_for_a_time_without_room),
+        cmocka_unit_test(keeps_steps_short_where_no_two_requests_fit),
         cmocka_unit_test(gives_nothing_away_while_requests_are_missed),
     };
     return run_tests(tests);
