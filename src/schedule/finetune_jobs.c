@@ -216,9 +216,12 @@ void wg__finetune_step_ended(struct wg_scheduler *scheduler, bool is_failed)
     if (jobs->rows_done < job->batch)
         return;
     jobs->rows_done = 0;
-    if (job->iterations != UINT64_MAX && --job->iterations == 0) {
-        scheduler->has_done_job = true;
-        scheduler->done_job = job->id;
-        remove_head(jobs);
-    }
+    if (job->iterations == UINT64_MAX)
+        return;
+    job->iterations--;
+    if (job->iterations > 0)
+        return;
+    scheduler->has_done_job = true;
+    scheduler->done_job = job->id;
+    remove_head(jobs);
 }
