@@ -281,17 +281,6 @@ static enum wg_code skip_blank_lines(struct wg_csv *csv, size_t *count, size_t *
 /* -- Opening --------------------------------------------------------------------------------------
  */
 
-static enum wg_code skip_byte_order_mark(struct wg_csv *csv, struct wg_error *err)
-{
-    /* A window holds at least three bytes if the file does: zlib fills the first one. */
-    if (wg__source_peek(&csv->source, err) == WG_SOURCE_BROKEN)
-        return csv->source.stopped;
-    if (csv->source.end - csv->source.cursor >= 3 &&
-        memcmp(csv->source.cursor, "\xEF\xBB\xBF", 3) == 0)
-        csv->source.cursor += 3;
-    return WG_OK;
-}
-
 /* Keeps the present record as the column names. */
 static enum wg_code adopt_header(struct wg_csv *csv, struct wg_error *err)
 {
@@ -318,7 +307,7 @@ static enum wg_code adopt_header(struct wg_csv *csv, struct wg_error *err)
 
 static enum wg_code read_header(struct wg_csv *csv, struct wg_error *err)
 {
-    if (skip_byte_order_mark(csv, err) != WG_OK)
+    if (wg__source_skip_mark(&csv->source, err) != WG_OK)
         return csv->source.stopped;
     size_t blanks = 0;
     size_t first = 0;

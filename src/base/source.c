@@ -142,3 +142,13 @@ enum wg_code wg__source_fill(struct wg_source *source, struct wg_error *err)
                                    source->name, source->line, without_prefix(text));
     return source->stopped;
 }
+
+enum wg_code wg__source_skip_mark(struct wg_source *source, struct wg_error *err)
+{
+    /* A window holds at least three bytes if the file does: zlib fills the first one. */
+    if (wg__source_peek(source, err) == WG_SOURCE_BROKEN)
+        return source->stopped;
+    if (source->end - source->cursor >= 3 && memcmp(source->cursor, "\xEF\xBB\xBF", 3) == 0)
+        source->cursor += 3;
+    return WG_OK;
+}

@@ -40,6 +40,9 @@ enum wg_code wg__source_open_memory(struct wg_source *source, const char *name, 
 /* Accepts NULL and a source that was only zeroed. */
 void wg__source_close(struct wg_source *source);
 
+/* Passes a byte order mark, where the text begins with one. */
+enum wg_code wg__source_skip_mark(struct wg_source *source, struct wg_error *err);
+
 /* Brings the next window; for source_peek. The error, when there is one, stays in `stopped`. */
 enum wg_code wg__source_fill(struct wg_source *source, struct wg_error *err);
 

@@ -366,6 +366,9 @@ static enum wg_code read_table(struct table *table, struct wg_arrival_numbers *n
 /* Leaves the source in front of its first byte that is neither blank, mark nor comment. */
 static enum wg_code sniff(struct wg_source *source, int *byte_out, struct wg_error *err)
 {
+    const enum wg_code code = wg__source_skip_mark(source, err);
+    if (code != WG_OK)
+        return code;
     int byte = wg__source_peek(source, err);
     while (is_blank(byte) || byte == '\n') {
         wg__source_skip(source);

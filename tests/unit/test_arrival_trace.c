@@ -103,6 +103,12 @@ static void tells_text_of_moments_from_text_of_counts(void **state)
     expect_counts("52\n55\n48\n", &usual, "52 55 48");
     expect_counts("1\n0\n0\n0\n0\n", &usual, "1 0 0 0 0");
     expect_counts("5\n5\n5\n", &usual, "5 5 5");
+    expect_counts("\xEF\xBB\xBF"
+                  "52\n55\n48\n",
+                  &usual, "52 55 48");
+    expect_counts("\xEF\xBB\xBF"
+                  "second,count\n10,3\n11,4\n",
+                  &usual, "3 4");
     const struct wg_arrival_reading counts = {.as = WG_ARRIVAL_COUNTS, .skip_s = -1.0};
     expect_counts("1\n2\n3\n", &counts, "1 2 3");
 }
