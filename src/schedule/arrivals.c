@@ -66,6 +66,7 @@ struct wish {
     double from_s;
     double to_s;
     double spread_s;
+    unsigned given; /* bit i: option i of a trace */
 };
 
 /* -- The text ------------------------------------------------------------------------------ */
@@ -139,7 +140,25 @@ static enum wg_code parse_by(const char *text, bool *is_by_count_out, struct wg_
     return WG_OK;
 }
 
-/* One "name=value". */
+/* Each option of a trace once. */
+static enum wg_code check_first(struct wish *wish, const char *name, struct wg_error *err)
+{
+    static const char *const names[] = {"rate", "by", "window", "as", "skip", "spread"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) != 0)
+            continue;
+        if ((wish->given >> i & 1) != 0)
+            return wg__fail(err, WG_EINVAL, "arrivals: %s= is given twice", name);
+        wish->given |= 1U << i;
+        return WG_OK;
+    }
+    return wg__fail(err, WG_EINVAL,
+                    "arrivals: no option '%.*s' of a trace; they are rate, by, window, as, skip "
+                    "and spread",
+                    TEXT_SHOWN, name);
+}
+
+/* One "name=value" of a known name. */
 static enum wg_code parse_option(struct wish *wish, const char *name, char *value,
                                  struct wg_error *err)
 {
@@ -153,12 +172,7 @@ static enum wg_code parse_option(struct wish *wish, const char *name, char *valu
         return parse_kind(value, &wish->reading.as, err);
     if (strcmp(name, "skip") == 0)
         return parse_seconds(name, value, &wish->reading.skip_s, err);
-    if (strcmp(name, "spread") == 0)
-        return parse_seconds(name, value, &wish->spread_s, err);
-    return wg__fail(err, WG_EINVAL,
-                    "arrivals: no option '%.*s' of a trace; they are rate, by, window, as, skip "
-                    "and spread",
-                    TEXT_SHOWN, name);
+    return parse_seconds(name, value, &wish->spread_s, err);
 }
 
 /* Options are taken off the end, so that a path may hold commas (but no ",name="). */
@@ -174,7 +188,9 @@ static enum wg_code parse_trace(struct wish *wish, const char *text, struct wg_e
             break;
         *comma = '\0';
         *equals = '\0';
-        const enum wg_code code = parse_option(wish, comma + 1, equals + 1, err);
+        enum wg_code code = check_first(wish, comma + 1, err);
+        if (code == WG_OK)
+            code = parse_option(wish, comma + 1, equals + 1, err);
         if (code != WG_OK)
             return code;
     }

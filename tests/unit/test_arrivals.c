@@ -249,6 +249,16 @@ static void says_what_it_expects(void **state)
     expect_error("trace:/nowhere,speed=2", WG_EINVAL,
                  "arrivals: no option 'speed' of a trace; they are rate, by, window, as, skip and "
                  "spread");
+    static const char *const twice[] = {"rate=2",  "by=count", "window=burstiest",
+                                        "as=gaps", "skip=1",   "spread=1"};
+    for (size_t i = 0; i < sizeof twice / sizeof twice[0]; i++) {
+        char text[80];
+        char message[80];
+        (void)snprintf(text, sizeof text, "trace:/nowhere,%s,%s", twice[i], twice[i]);
+        (void)snprintf(message, sizeof message, "arrivals: %.*s is given twice",
+                       (int)strcspn(twice[i], "=") + 1, twice[i]);
+        expect_error(text, WG_EINVAL, message);
+    }
     expect_error("trace:/nowhere/a,b.csv,rate=2", WG_ENOENT,
                  "/nowhere/a,b.csv: cannot open: No such file or directory");
 }
