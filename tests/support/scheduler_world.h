@@ -307,7 +307,7 @@ static inline void world_pass(struct world *world, double until_s)
         if (draw_is(&world->chance, 90))
             world_ask(world, SIZE_MAX);
     }
-    WORLD_REQUIRE(world, !"time goes on");
+    world->broken("time goes on", __LINE__);
 }
 
 /* Nobody comes any more, and jobs are called off: all is answered before long. */

@@ -113,7 +113,8 @@ static struct wg_scheduler *open_believing(const struct wrong_profile *wrong)
     const struct wg_scheduler_setup setup = {
         .model_count = 1,
         .models = &model,
-        .clock_setup = {.max_rows = WRONG_ROWS, .ladder = {.count = 1, .rungs = {{"max", 1, 1}}}}};
+        .clock_setup = {.max_rows = WRONG_ROWS,
+                        .ladder = {.count = 1, .rungs = {{"max", 1, 1, 0, 0, 0}}}}};
     struct wg_scheduler *scheduler = NULL;
     struct wg_error err = {0};
     if (wg__scheduler_open(&scheduler, &setup, &err) != WG_OK)
