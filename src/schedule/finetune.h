@@ -21,11 +21,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "schedule/predictor.h"
-#include "schedule/rate.h"
-
-struct wg_scheduler;
-
 #define WG_FINETUNES(X)                                                                            \
     X(NONE, "none") X(GREEDY, "greedy") X(POLYTHROTTLE, "polythrottle") X(WATTGOV, "wattgov")
 enum wg_finetune_policy {

@@ -68,8 +68,9 @@ void wg__finetune_count_time(struct wg_scheduler *scheduler)
         scheduler->credit_s = fmax(scheduler->credit_s - span_s, -CREDIT_MAX_S);
 }
 
-void wg__finetune_begin(struct wg_scheduler *scheduler, unsigned rows, bool is_alone,
-                        struct wg_finetune_step *out)
+/* A step of this many rows of the job at work; it runs from now on. */
+static void begin_step(struct wg_scheduler *scheduler, unsigned rows, bool is_alone,
+                       struct wg_finetune_step *out)
 {
     wg__finetune_count_time(scheduler);
     *out = (struct wg_finetune_step){
@@ -115,7 +116,7 @@ bool wg__finetune_ask(struct wg_scheduler *scheduler, struct wg_finetune_step *o
     }
     if (rows == 0)
         return false;
-    wg__finetune_begin(scheduler, rows, is_alone, out);
+    begin_step(scheduler, rows, is_alone, out);
     return true;
 }
 

@@ -86,7 +86,8 @@ static bool judge_room(struct wg_scheduler *scheduler)
     for (unsigned m = 0; m < scheduler->setup.model_count; m++)
         taken += least_share(scheduler, m);
     const double missed_most = scheduler->has_room ? MISSED_MOST : MISSED_MOST / 2.0;
-    scheduler->has_room = taken <= 1.0 - ROOM_MIN && scheduler->missed_share <= missed_most;
+    scheduler->has_room =
+        taken <= 1.0 - ROOM_MIN && wg__scheduler_missed_share(scheduler) <= missed_most;
     scheduler->room_since_s = scheduler->now_s;
     return scheduler->has_room;
 }

@@ -151,7 +151,7 @@ enum wg_code wg__scheduler_open(struct wg_scheduler **out, const struct wg_sched
     scheduler->governor.rung = setup->first_rung;
     scheduler->now_s = -HUGE_VAL;
     scheduler->wake_s = HUGE_VAL;
-    scheduler->room_since_s = -HUGE_VAL;
+    scheduler->room_since_s = scheduler->missed_since_s = -HUGE_VAL;
     scheduler->share_since_s = -HUGE_VAL;
     code = open_parts(scheduler, setup, err);
     if (code != WG_OK) {

@@ -16,7 +16,8 @@
 /* So many hopeless requests in a row are given up before one runs all the same. */
 enum { PROBE_AFTER = 16 };
 
-#define MISSED_GAIN 0.02
+#define MISSED_GAIN     0.02
+#define MISSED_MEMORY_S 60.0
 
 const double *wg__scheduler_bounds(struct wg_scheduler *scheduler, unsigned m, unsigned rows,
                                    unsigned beside)
@@ -44,10 +45,18 @@ const double *wg__scheduler_bounds(struct wg_scheduler *scheduler, unsigned m, u
     return model->bound_s;
 }
 
+double wg__scheduler_missed_share(const struct wg_scheduler *scheduler)
+{
+    const double age_s = scheduler->now_s - scheduler->missed_since_s;
+    return scheduler->missed_share * exp(-age_s / MISSED_MEMORY_S);
+}
+
 void wg__scheduler_count_answer(struct wg_scheduler *scheduler, double latency_share)
 {
     const double missed = latency_share > 1.0 ? 1.0 : 0.0;
-    scheduler->missed_share += MISSED_GAIN * (missed - scheduler->missed_share);
+    const double share = wg__scheduler_missed_share(scheduler);
+    scheduler->missed_share = share + MISSED_GAIN * (missed - share);
+    scheduler->missed_since_s = scheduler->now_s;
     wg__clock_governor_tell(&scheduler->governor, latency_share);
 }
 

@@ -91,7 +91,8 @@ struct wg_scheduler {
     bool step_is_due; /* a batch ran since the last step */
     double share;     /* of the last seconds that went to steps */
     double share_since_s;
-    double missed_share; /* of the last hundred requests or so: late or dropped */
+    double missed_share;   /* of the last fifty requests or so: late or dropped */
+    double missed_since_s; /* as of then; it fades with time, too */
     bool has_room;
     double room_since_s; /* judged then; -HUGE_VAL: never */
 
@@ -113,6 +114,10 @@ bool wg__scheduler_ask_batch(struct wg_scheduler *scheduler, struct wg_action *o
 /* While nothing can begin: drops what is past its deadline as soon as it is. Moves wake_s. */
 void wg__scheduler_drop_past(struct wg_scheduler *scheduler);
 
+/* The share of the last requests that were missed, as of now: fewer the longer ago they were, or a
+ * crowd that is gone would count for ever. */
+double wg__scheduler_missed_share(const struct wg_scheduler *scheduler);
+
 /* A request was answered after this share of its SLO; HUGE_VAL: it was dropped. */
 void wg__scheduler_count_answer(struct wg_scheduler *scheduler, double latency_share);
 
@@ -133,10 +138,6 @@ unsigned wg__finetune_rows_left(const struct wg_scheduler *scheduler);
 
 /* The policy's answer: a step that begins now. */
 bool wg__finetune_ask(struct wg_scheduler *scheduler, struct wg_finetune_step *out);
-
-/* A step of this many rows of the job at work; it runs from now on. */
-void wg__finetune_begin(struct wg_scheduler *scheduler, unsigned rows, bool is_alone,
-                        struct wg_finetune_step *out);
 
 enum wg_code wg__finetune_submit(struct wg_scheduler *scheduler, const struct wg_finetune_job *job,
                                  struct wg_error *err);

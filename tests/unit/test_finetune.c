@@ -216,12 +216,10 @@ static void keeps_steps_short_where_no_two_requests_fit(void **state)
     }
 }
 
-/* One in three is dropped though no step runs, at a rate that would leave room. */
-static void gives_nothing_away_while_requests_are_missed(void **state)
+/* 200 requests at an SLO and a rate that leave room, of which one in three is dropped; returns when
+ * the last one came. */
+static double miss_one_in_three(struct wg_scheduler *scheduler)
 {
-    (void)state;
-    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
-    struct wg_scheduler *scheduler = open_scheduler(&setup);
     tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .slo_s = 0.25});
     double now_s = 0.0;
     for (uint64_t id = 1; id <= 200; id++) {
@@ -232,12 +230,39 @@ static void gives_nothing_away_while_requests_are_missed(void **state)
             if (action.kind == WG_ACTION_RUN_BATCH)
                 happen(scheduler, WG_EVENT_BATCH_ENDED, now_s);
     }
+    return now_s;
+}
+
+static void gives_nothing_away_while_requests_are_missed(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    const double now_s = miss_one_in_three(scheduler);
     submit(scheduler, now_s, 7, 1);
     expect_nothing(scheduler, now_s);
     struct wg_scheduler_view view;
     wg__scheduler_view(scheduler, now_s, &view);
     assert_int_equal(view.finetune, WG_FINETUNE_NO_ROOM);
-    /* Another promise is not missed yet. */
+    /* Nobody comes any more, and so nobody is missed. */
+    double later_s = now_s;
+    struct wg_action action = {0};
+    while (later_s < now_s + 300.0 && !wg__scheduler_ask(scheduler, later_s, &action))
+        later_s = wg__scheduler_wake_s(scheduler);
+    assert_in_range((uint64_t)(later_s - now_s), 1, 120);
+    assert_int_equal(action.kind, WG_ACTION_RUN_STEP);
+    wg__scheduler_close(scheduler);
+}
+
+/* What was missed under another SLO says nothing of this one. */
+static void begins_anew_when_the_slo_changes(void **state)
+{
+    (void)state;
+    const struct wg_scheduler_setup setup = usual_setup(WG_FINETUNE_WATTGOV);
+    struct wg_scheduler *scheduler = open_scheduler(&setup);
+    const double now_s = miss_one_in_three(scheduler);
+    submit(scheduler, now_s, 7, 1);
+    expect_nothing(scheduler, now_s);
     tell(scheduler, &(struct wg_event){.kind = WG_EVENT_SLO, .now_s = now_s, .slo_s = 0.3});
     (void)expect(scheduler, now_s, WG_ACTION_RUN_STEP);
     wg__scheduler_close(scheduler);
@@ -256,6 +281,7 @@ int main(void)
         cmocka_unit_test(owes_nothing_for_a_time_without_room),
         cmocka_unit_test(keeps_steps_short_where_no_two_requests_fit),
         cmocka_unit_test(gives_nothing_away_while_requests_are_missed),
+        cmocka_unit_test(begins_anew_when_the_slo_changes),
     };
     return run_tests(tests);
 }
