@@ -85,7 +85,6 @@ static void begin_step(struct wg_scheduler *scheduler, unsigned rows, bool is_al
         .is_pure = !scheduler->batch.runs,
         .step = *out,
         .begin_s = scheduler->now_s,
-        .predicted_s = wg__finetune_step_s(scheduler, rows),
         .rung = scheduler->rung,
     };
     scheduler->step_is_due = false;

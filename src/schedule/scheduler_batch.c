@@ -222,7 +222,6 @@ static void begin_batch(struct wg_scheduler *scheduler, unsigned m, unsigned row
     batch->model = m;
     batch->rows = rows;
     batch->begin_s = scheduler->now_s;
-    batch->bound_s = bound_s;
     batch->predicted_s = bound_s / (1.0 + wg__predictor_margin(model->predictor));
     batch->rung = scheduler->rung;
     batch->beside = beside;

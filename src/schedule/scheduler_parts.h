@@ -41,7 +41,7 @@ struct wg_scheduler_batch {
     unsigned rows;
     size_t count;
     double begin_s;
-    double predicted_s, bound_s;
+    double predicted_s;
     size_t rung;
     unsigned beside;             /* rows of the step that runs with it; 0: none */
     struct wg_request *requests; /* owned; room for the largest max_rows */
@@ -52,7 +52,6 @@ struct wg_scheduler_step {
     bool is_pure;
     struct wg_finetune_step step;
     double begin_s;
-    double predicted_s;
     size_t rung;
 };
 
