@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Batch sizes that fill whole waves: the maxima of throughput, and what the next one costs.
+ *
+ * Owns: nothing.    Threads: pure, any thread.
+ */
+#ifndef WG_WAVE_BATCHES_H
+#define WG_WAVE_BATCHES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wave/kernel_model.h"
+#include "wave/network.h"
+
+struct wg_batch_point {
+    uint32_t batch;
+    double time_s;
+    double per_s;     /* samples */
+    double next_s;    /* time that one more sample adds; NAN at the last */
+    int is_best;      /* a local maximum of throughput, and above all smaller ones */
+    uint32_t free_to; /* the largest batch at no more than 1 % more time */
+};
+
+/* Times of the whole network at batches 1 .. `most`, where its dimensions are given at `samples`;
+ * `points` holds `most`. */
+enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_network *network,
+                         uint32_t samples, uint32_t most, struct wg_batch_point *points,
+                         struct wg_error *err);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What measurements taught about a GPU: the parameters of the kernel model, and the points.
+ *
+ * A calibration is a JSON document (schema "wattgov.wave.calibration/1") that `wattgov wave
+ * calibrate` writes; those of data/wave/calibration are built in, one a GPU and dtype. It keeps the
+ * errors on shapes that were held out, from which a prediction's range follows.
+ *
+ * Owns: a calibration owns its parameters and points.    Threads: one thread at a time.
+ */
+#ifndef WG_WAVE_CALIBRATION_H
+#define WG_WAVE_CALIBRATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "wave/gemm.h"
+#include "wave/kernel.h"
+
+/* One measurement. Which of gemm and conv holds tells `is_conv`. */
+struct wg_measured {
+    const char *gpu; /* as the data says it; NULL: not told */
+    const char *op;  /* "linear", "bmm", "conv", ...; NULL: not told */
+    bool is_conv;
+    enum wg_conv_pass pass;
+    struct wg_gemm gemm;
+    struct wg_conv conv;
+    struct wg_kernel kernel; /* tile 0: not told */
+    uint64_t blocks;         /* of the profiled grid; 0: not told */
+    double time_s;
+};
+
+struct wg_calibration;
+
+/* Fits parameters to `rows` of one GPU; rows below the launch floor teach the floor only. Held-out
+ * errors come from folds over shapes (n, k). WG_EDATA: too few rows for what is asked (the message
+ * says how many are needed); WG_ENOMEM. `gpu` and `rows` are not kept. */
+enum wg_code wg__calibrate(struct wg_calibration **out, const struct wg_gpu_spec *gpu,
+                           const struct wg_measured *rows, size_t count, struct wg_error *err);
+/* From JSON; `name` stands for the file in messages: "NAME: path.of.field: ...". */
+enum wg_code wg__calibration_read(struct wg_calibration **out, const char *name, const char *bytes,
+                                  size_t length, struct wg_error *err);
+/* All that is built in, for every GPU. */
+enum wg_code wg__calibration_built_in(struct wg_calibration **out, struct wg_error *err);
+/* Adds what `other` knows; of the same GPU and dtype `other` wins. */
+enum wg_code wg__calibration_merge(struct wg_calibration *calibration,
+                                   const struct wg_calibration *other, struct wg_error *err);
+void wg__calibration_write(const struct wg_calibration *calibration, struct wg_buffer *out);
+void wg__calibration_free(struct wg_calibration *calibration);
+
+#endif
