@@ -54,6 +54,7 @@ extern const struct wg_command wg__command_simulate_tuning;
 extern const struct wg_command wg__command_top;
 extern const struct wg_command wg__command_train;
 extern const struct wg_command wg__command_tune;
+extern const struct wg_command wg__command_wave;
 
 /* Runs what argv asks for, below `root`; returns the exit status. Answers --help at each level. */
 int wg__command_dispatch(const struct wg_command *root, int argc, char *argv[]);

@@ -10,17 +10,9 @@
 
 /* In the order of use. */
 static const struct wg_command *const commands[] = {
-    &wg__command_devices,
-    &wg__command_measure,
-    &wg__command_top,
-    &wg__command_train,
-    &wg__command_job,
-    &wg__command_tune,
-    &wg__command_record,
-    &wg__command_simulate,
-    &wg__command_restore,
-    &wg__command_guard,
-    NULL,
+    &wg__command_devices,  &wg__command_measure, &wg__command_top,   &wg__command_train,
+    &wg__command_job,      &wg__command_tune,    &wg__command_wave,  &wg__command_record,
+    &wg__command_simulate, &wg__command_restore, &wg__command_guard, NULL,
 };
 
 static const struct wg_command root = {

@@ -14,7 +14,7 @@
 
 bool wg__wants_stale_restored(int argc, char *const argv[])
 {
-    static const char *const others[] = {"guard", "restore", "simulate"};
+    static const char *const others[] = {"guard", "restore", "simulate", "wave"};
     if (argc < 2 || argv[1][0] == '-')
         return false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -22,6 +22,7 @@ static void commands_on_devices_restore_first_and_questions_do_not(void **state)
         {{"wattgov", "restore"}, false},
         {{"wattgov", "guard"}, false},
         {{"wattgov", "simulate", "training"}, false},
+        {{"wattgov", "wave", "analyze"}, false},
         {{"wattgov", "devices", "--help"}, false},
         {{"wattgov", "measure", "-h"}, false},
         {{"wattgov", "--help"}, false},
