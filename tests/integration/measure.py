@@ -549,8 +549,9 @@ class VirtualGpus(Case):
 
     def test_a_constant_load_gives_the_joules_of_the_model(self):
         # h100: 70 W idle; half the load of 720 W adds half of the rest, 325 W for two seconds. What a busy
-        # machine takes to start and end the command, before and after, is idle and costs 70 W.
-        run = self.measured("h100", "vgpu load --utilization 0.5 --seconds 2")
+        # machine takes to start and end the command, before and after, is idle and costs 70 W; half a second
+        # of it at the end, so that the counter's last tick, up to 100 ms old, misses nothing of the load.
+        run = self.measured("h100", "vgpu load --utilization 0.5 --seconds 2; vgpu load --utilization 0 --seconds 0.5")
         gpu = run["devices"][0]
         self.assertEqual((gpu["label"], gpu["source"]), ("gpu0", "counter"))
         self.assertAlmostEqual(gpu["energy_j"] - 70 * gpu["time_s"], 325 * 2, delta=325 * 2 * 0.03)
