@@ -21,6 +21,53 @@
 
 enum { WG_DIMS_MAX = 16, WG_DIM_UNKNOWN = -1 };
 
+/* ONNX' TensorProto.DataType, with the bits of an element. */
+#define WG_ELEMS(X)                                                                                \
+    X(FLOAT, 1, 32)                                                                                \
+    X(UINT8, 2, 8)                                                                                 \
+    X(INT8, 3, 8)                                                                                  \
+    X(UINT16, 4, 16)                                                                               \
+    X(INT16, 5, 16)                                                                                \
+    X(INT32, 6, 32)                                                                                \
+    X(INT64, 7, 64)                                                                                \
+    X(STRING, 8, 0)                                                                                \
+    X(BOOL, 9, 8)                                                                                  \
+    X(FLOAT16, 10, 16)                                                                             \
+    X(DOUBLE, 11, 64)                                                                              \
+    X(UINT32, 12, 32)                                                                              \
+    X(UINT64, 13, 64)                                                                              \
+    X(COMPLEX64, 14, 64)                                                                           \
+    X(COMPLEX128, 15, 128)                                                                         \
+    X(BFLOAT16, 16, 16)                                                                            \
+    X(FLOAT8E4M3FN, 17, 8)                                                                         \
+    X(FLOAT8E4M3FNUZ, 18, 8)                                                                       \
+    X(FLOAT8E5M2, 19, 8)                                                                           \
+    X(FLOAT8E5M2FNUZ, 20, 8)                                                                       \
+    X(UINT4, 21, 4)                                                                                \
+    X(INT4, 22, 4)                                                                                 \
+    X(FLOAT4E2M1, 23, 4)                                                                           \
+    X(FLOAT8E8M0, 24, 8)
+
+enum wg_elem {
+    WG_ELEM_UNKNOWN = 0,
+#define X(name, number, bits) WG_ELEM_##name = number,
+    WG_ELEMS(X)
+#undef X
+};
+
+/* ONNX' AttributeProto.AttributeType; kinds that no operator uses are left out. */
+enum wg_attribute_type {
+    WG_ATTRIBUTE_FLOAT = 1,
+    WG_ATTRIBUTE_INT = 2,
+    WG_ATTRIBUTE_STRING = 3,
+    WG_ATTRIBUTE_TENSOR = 4,
+    WG_ATTRIBUTE_GRAPH = 5,
+    WG_ATTRIBUTE_FLOATS = 6,
+    WG_ATTRIBUTE_INTS = 7,
+    WG_ATTRIBUTE_STRINGS = 8,
+    WG_ATTRIBUTE_SPARSE_TENSOR = 11
+};
+
 struct wg_dim {
     int64_t value;    /* WG_DIM_UNKNOWN when not a number */
     const char *name; /* "batch"; NULL: none */
@@ -32,23 +79,27 @@ struct wg_shape {
     struct wg_dim dims[WG_DIMS_MAX];
 };
 
+/* Where a constant's elements are: in one of three places, or nowhere (a graph without weights). */
 struct wg_constant {
-    int elem_type;        /* ONNX TensorProto.DataType */
-    const uint8_t *bytes; /* raw little-endian; NULL: in typed fields or outside (see below) */
+    int elem_type;          /* enum wg_elem, or a number that we do not know */
+    uint64_t element_count; /* of the shape */
+    const uint8_t *bytes;   /* raw, little-endian; NULL: elsewhere */
     size_t byte_count;
-    const char *external; /* file beside the model; NULL: none */
-    uint64_t external_offset, external_length;
-    const uint8_t *typed; /* packed typed field (float_data, int64_data..), wire format; NULL */
+    const char *external;                      /* file beside the model; NULL: none */
+    uint64_t external_offset, external_length; /* length 0: to the file's end */
+    const uint8_t *typed; /* the TensorProto, whose field typed_field holds the elements; NULL */
     size_t typed_length;
-    int typed_field; /* its number in TensorProto */
+    int typed_field;
+    bool is_sparse; /* the elements are not readable, only their shape is */
 };
 
 struct wg_tensor {
     const char *name;
     int elem_type; /* 0: not known */
     struct wg_shape shape;
-    int32_t producer;                   /* node index, -1: input or constant */
-    const struct wg_constant *constant; /* NULL: none */
+    int32_t producer; /* node index, -1: input, constant or captured */
+    int32_t outer;    /* captured by a subgraph: its index in the outer graph; -1: this graph's */
+    const struct wg_constant *constant; /* NULL: none; that of a Constant node, too */
     const int64_t *values; /* shape inference: the value, where it is a small known int tensor */
     size_t value_count;
 };
@@ -57,7 +108,7 @@ struct wg_graph;
 
 struct wg_attribute {
     const char *name;
-    int type; /* ONNX AttributeProto.AttributeType */
+    int type; /* enum wg_attribute_type, or a number that we do not know */
     float f;
     int64_t i;
     const char *s; /* not 0-terminated beyond s_length: bytes may hold 0 */
@@ -69,6 +120,7 @@ struct wg_attribute {
     const struct wg_constant *tensor;
     struct wg_shape tensor_shape;
     struct wg_graph *graph;
+    const char *ref; /* in a function's body: the attribute of the call that stands here; NULL */
 };
 
 struct wg_node {
@@ -89,7 +141,7 @@ struct wg_graph {
     struct wg_arena *arena;
     struct wg_tensor *tensors;
     size_t tensor_count;
-    struct wg_node *nodes; /* in the file's order, which is topological */
+    struct wg_node *nodes; /* each behind all whose outputs it reads */
     size_t node_count;
     const int32_t *inputs; /* without constants */
     size_t input_count;
@@ -102,6 +154,16 @@ struct wg_opset {
     int64_t version;
 };
 
+/* An operator that the model defines itself. */
+struct wg_function {
+    const char *domain, *name;
+    struct wg_graph *body;
+};
+
+struct wg_metadata {
+    const char *key, *value;
+};
+
 struct wg_model {
     struct wg_arena arena;
     struct wg_graph *graph;
@@ -109,15 +171,21 @@ struct wg_model {
     int64_t ir_version;
     const struct wg_opset *opsets;
     size_t opset_count;
-    const struct wg_graph *const
-        *functions; /* model-local functions, named by graph name; may be 0 */
+    const struct wg_metadata *metadata;
+    size_t metadata_count;
+    const struct wg_function *functions; /* model-local */
     size_t function_count;
     const char *folder; /* where external data lies */
     const uint8_t *map; /* the file */
     size_t map_length;
 };
 
+/* An empty model with its arena; `graph` is NULL. NULL: out of memory. */
+struct wg_model *wg__model_new(void);
 void wg__model_close(struct wg_model *model); /* accepts NULL */
+
+const char *wg__elem_name(int elem_type); /* "FLOAT"; "unknown" */
+unsigned wg__elem_bits(int elem_type);    /* 0: none that is fixed, or unknown */
 
 const struct wg_attribute *wg__node_attribute(const struct wg_node *node, const char *name);
 int64_t wg__node_int(const struct wg_node *node, const char *name, int64_t fallback);
