@@ -62,7 +62,8 @@ static const struct wg_option create_options[] = {
      WG_OPTION_STRING(struct create_args, batch_sizes),
      .value = "LIST",
      .is_required = true,
-     .help = "Batch sizes to choose from, with commas between them: 8,16,32."},
+     .help = "Batch sizes to choose from, with commas between them: 8,16,32; or from:FILE, the "
+             "column batch_size of a CSV file, as wattgov wave analyze --batches writes it."},
     {.name = "default",
      WG_OPTION_UNSIGNED(struct create_args, default_batch),
      .value = "BATCH",

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/number.h"
+#include "cli/batch_file.h"
 
 enum { NAME_MAX_BYTES = 64, NUMBER_MAX_BYTES = 32, NAMES_MAX = 4096 };
 
@@ -37,7 +38,8 @@ static int compare_batches(const void *a, const void *b)
     return (one > two) - (one < two);
 }
 
-enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job, struct wg_error *err)
+/* "8,16,32" */
+static enum wg_code parse_list(const char *text, struct wg_store_job *job, struct wg_error *err)
 {
     job->batch_count = 0;
     for (const char *at = text;;) {
@@ -67,6 +69,19 @@ enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job, s
                ? WG_OK
                : wg__option_reject(err, "batch-sizes", text,
                                    "a choice: at least two batch sizes are needed");
+}
+
+enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job, struct wg_error *err)
+{
+    if (strncmp(text, "from:", strlen("from:")) != 0)
+        return parse_list(text, job, err);
+    struct wg_buffer list;
+    wg__buffer_init(&list);
+    enum wg_code code = wg__batch_file_list(text + strlen("from:"), &list, err);
+    if (code == WG_OK)
+        code = parse_list(list.data, job, err);
+    wg__buffer_fini(&list);
+    return code;
 }
 
 /* The part of `text` without blanks at its ends; false: empty or too long. */

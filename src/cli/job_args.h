@@ -31,7 +31,8 @@ extern const struct wg_command wg__command_job_rm;
 /* A job's name: letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 64. */
 enum wg_code wg__job_check_name(const char *name, struct wg_error *err);
 
-/* "8,16,32": distinct whole numbers from 1 on, at least two, in any order; sorted. */
+/* "8,16,32": distinct whole numbers from 1 on, at least two, in any order; sorted.
+ * "from:FILE": those of a file (batch_file.h). */
 enum wg_code wg__job_parse_batches(const char *text, struct wg_store_job *job,
                                    struct wg_error *err);
 

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
+#include "cli/batch_file.h"
 #include "cli/command.h"
 #include "live/tune_checkpoint.h"
 #include "live/tune_quantity.h"
@@ -420,6 +421,20 @@ static enum wg_code check_rest(const struct wg_tune_args *args, struct wg_error 
     return code == WG_OK ? code : wg__fail(err, code, "--arrivals: %s", cause.text);
 }
 
+static enum wg_code init_knobs(struct wg_tune_setup *setup, struct wg_error *err)
+{
+    const struct wg_tune_args *args = setup->args;
+    struct wg_arena arena;
+    struct wg_option_list knobs;
+    wg__arena_init(&arena);
+    enum wg_code code = wg__batch_file_knobs(&args->knobs, &arena, &knobs, err);
+    if (code == WG_OK)
+        code = wg__tune_knobs_init(&setup->knobs, &setup->devices, knobs.items, knobs.count,
+                                   args->forbids.items, args->forbids.count, err);
+    wg__arena_fini(&arena);
+    return code;
+}
+
 enum wg_code wg__tune_setup_open(struct wg_tune_setup *setup, const struct wg_tune_args *args,
                                  struct wg_signals *signals, struct wg_error *err)
 {
@@ -434,9 +449,7 @@ enum wg_code wg__tune_setup_open(struct wg_tune_setup *setup, const struct wg_tu
     if (code == WG_OK)
         code = wg__tune_devices_find(&setup->devices, setup->machine, err);
     if (code == WG_OK)
-        code =
-            wg__tune_knobs_init(&setup->knobs, &setup->devices, args->knobs.items,
-                                args->knobs.count, args->forbids.items, args->forbids.count, err);
+        code = init_knobs(setup, err);
     if (code == WG_OK) {
         note_defaults(setup);
         code = take_energy(setup, err);

@@ -260,6 +260,20 @@ class Life(Case):
 
 
 class Errors(Case):
+    def test_batch_sizes_of_a_file_are_those_of_the_list(self):
+        path = os.path.join(self.folder, "batches.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("batch_size,time_s\n32,2e-3\n8,1e-3\n16,1e-3\n")
+        self.create(**{"batch-sizes": f"from:{path}", "default": 16})
+        self.assertEqual(json.loads(self.job("export", "bert").splitlines()[0])["batch_sizes"],
+                         [8, 16, 32])
+        good = ["--default", "8", "--target", "loss<=1.2", "--max-epochs", "9", "--batch-sizes"]
+        self.assertIn("not one of", self.job("create", "job", *good, f"from:{path}", "--default", 9, expect=2))
+        self.assertIn("/nowhere", self.job("create", "job", *good, "from:/nowhere", expect=1))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("batch_size\n8\n")
+        self.assertIn("at least two", self.job("create", "job", *good, f"from:{path}", expect=2))
+
     def test_wrong_jobs_are_refused_in_one_line(self):
         good = ["--batch-sizes", "8,16", "--default", "8", "--target", "loss<=1.2", "--max-epochs", "9"]
         for changed, words in [(["--batch-sizes", "8"], "at least two"), (["--batch-sizes", "8,8"], "twice"),

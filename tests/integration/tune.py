@@ -164,6 +164,18 @@ class Searching(Case):
         self.assertIn("gpu_clock: the default that all is compared with is 900 MHz, which is not how the device stands (1410 MHz)",
                       done.stderr)
 
+    def test_levels_of_a_file_are_those_of_the_list(self):
+        with open(self.path("batches.csv"), "w", encoding="utf-8") as file:
+            file.write("batch_size\n8\n2\n")
+        knob = f"batch=from:{self.path('batches.csv')}"
+        done = self.tune("--dry-run", "--knob", knob + ":batch:default=8", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("\n2 configurations\n", done.stdout)
+        self.assertIn("first trial: batch 8", done.stdout)
+        done = self.tune("--dry-run", "--knob", "batch=from:/nowhere.csv", "--", "true")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("/nowhere.csv", done.stderr)
+
     def test_csv_of_many_rows_gives_percentiles(self):
         found = self.result("--knob", "batch=1,2:batch", "--objective", "time:mean_s * {0} / 1".format(1), "--limit",
                             "p99_s<=1", *QUICK, "--", *self.script("echo latency_s; echo 0.1; echo 0.2; echo 0.3"))
