@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "wave/gemm.h"
 #include "wave/kernel.h"
+#include "wave/kernel_params.h"
 
 /* One measurement. Which of gemm and conv holds tells `is_conv`. */
 struct wg_measured {
@@ -31,6 +32,32 @@ struct wg_measured {
     uint64_t blocks;         /* of the profiled grid; 0: not told */
     double time_s;
 };
+
+/* A time at a size, kept so that measured sizes are exact. `bytes` tells convolutions with the same
+ * implicit GEMM apart; 0 for a GEMM. */
+struct wg_point {
+    uint64_t batch, m, n, k;
+    double bytes;
+    double time_s;
+};
+
+enum { WG_GPU_ID_SIZE = 48 };
+
+/* What is known of one GPU, dtype and class of work. */
+struct wg_calibrated {
+    char gpu[WG_GPU_ID_SIZE];
+    char arch[WG_GPU_ID_SIZE];
+    enum wg_dtype dtype;
+    enum wg_op_class op;
+    double dense_flops; /* of the data sheet that the shares refer to */
+    double memory_bandwidth_bytes_per_s;
+    double tdp_w;
+    struct wg_kernel_params params;
+    struct wg_point *points; /* sorted: batch, n, k, bytes, m */
+    size_t point_count;
+};
+
+#define WG_CALIBRATION_SCHEMA "wattgov.wave.calibration/1"
 
 struct wg_calibration;
 
@@ -47,6 +74,10 @@ enum wg_code wg__calibration_built_in(struct wg_calibration **out, struct wg_err
 /* Adds what `other` knows; of the same GPU and dtype `other` wins. */
 enum wg_code wg__calibration_merge(struct wg_calibration *calibration,
                                    const struct wg_calibration *other, struct wg_error *err);
+size_t wg__calibration_count(const struct wg_calibration *calibration);
+/* Lives until the calibration is merged into or freed. */
+const struct wg_calibrated *wg__calibration_at(const struct wg_calibration *calibration,
+                                               size_t index);
 void wg__calibration_write(const struct wg_calibration *calibration, struct wg_buffer *out);
 void wg__calibration_free(struct wg_calibration *calibration);
 

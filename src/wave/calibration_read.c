@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads a calibration from JSON; the fields are those of calibration_write.c.
+ *
+ * Every number is checked against the range that keeps the formula finite, so that a prediction
+ * needs no checks of its own. A message names the place: "FILE: entries[2].tiles[0][7]: ...".
+ * JSON is jansson's work; its memory does not pass through wg__alloc.
+ *
+ * Threads: one thread at a time.
+ */
+#include "wave/calibration_set.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/alloc.h"
+
+/* Where in the document we are, for messages. */
+struct place {
+    const char *name;
+    size_t entry;
+    struct wg_error *err;
+};
+
+static enum wg_code fail(const struct place *place, const char *field, const char *expected)
+{
+    return wg__fail(place->err, WG_EDATA, "%s: entries[%zu].%s: expected %s", place->name,
+                    place->entry, field, expected);
+}
+
+static enum wg_code read_number(const struct place *place, const json_t *value, const char *field,
+                                double low, double high, double *out)
+{
+    double number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= low && number <= high)) {
+        char expected[80];
+        (void)snprintf(expected, sizeof expected, "a number in %g .. %g", low, high);
+        return fail(place, field, expected);
+    }
+    *out = number;
+    return WG_OK;
+}
+
+static enum wg_code read_text(const struct place *place, const json_t *entry, const char *field,
+                              char out[static WG_GPU_ID_SIZE])
+{
+    const char *text = json_string_value(json_object_get(entry, field));
+    if (text == NULL || *text == '\0' || strlen(text) >= WG_GPU_ID_SIZE)
+        return fail(place, field, "a text of 1 .. 47 bytes");
+    memcpy(out, text, strlen(text) + 1);
+    return WG_OK;
+}
+
+static enum wg_code read_names(const struct place *place, const json_t *json,
+                               struct wg_calibrated *entry)
+{
+    enum wg_code code = read_text(place, json, "gpu", entry->gpu);
+    if (code == WG_OK)
+        code = read_text(place, json, "arch", entry->arch);
+    char text[WG_GPU_ID_SIZE];
+    if (code == WG_OK)
+        code = read_text(place, json, "dtype", text);
+    if (code == WG_OK && wg__dtype_parse(text, &entry->dtype, NULL) != WG_OK)
+        code = fail(place, "dtype", "fp32, tf32, fp16, bf16, fp8 or int8");
+    if (code == WG_OK)
+        code = read_text(place, json, "op", text);
+    if (code != WG_OK)
+        return code;
+    for (int op = 0; op < WG_OP_CLASS_COUNT; op++)
+        if (strcmp(text, wg__op_class_name((enum wg_op_class)op)) == 0) {
+            entry->op = (enum wg_op_class)op;
+            return WG_OK;
+        }
+    return fail(place, "op", "linear, bmm, conv, conv_dgrad, conv_wgrad or bytes");
+}
+
+struct field {
+    const char *name;
+    double low, high;
+    size_t offset; /* in struct wg_calibrated */
+};
+
+#define FIELD(name, low, high, member) {name, low, high, offsetof(struct wg_calibrated, member)}
+static const struct field fields[] = {
+    FIELD("dense_flops", 1e9, 1e18, dense_flops),
+    FIELD("memory_bandwidth_bytes_per_s", 1e6, 1e15, memory_bandwidth_bytes_per_s),
+    FIELD("tdp_w", 1.0, 1e5, tdp_w),
+    FIELD("flops_share", 1e-3, 4.0, params.flops_share),
+    FIELD("bandwidth_share", 1e-3, 4.0, params.bandwidth_share),
+    FIELD("floor_s", 1e-9, 1.0, params.floor_s),
+    FIELD("norm", 1.0, 64.0, params.norm),
+    FIELD("split_traffic", 0.0, 16.0, params.split_traffic),
+    FIELD("reuse", 0.0, 4.0, params.reuse),
+};
+
+static enum wg_code read_error(const struct place *place, const json_t *json, const char *field,
+                               struct wg_kernel_error *out)
+{
+    const json_t *value = json_object_get(json, field);
+    if (!json_is_object(value))
+        return fail(place, field, "an object");
+    *out = (struct wg_kernel_error){.mape = NAN};
+    const json_t *mape = json_object_get(value, "mape");
+    enum wg_code code = WG_OK;
+    if (!json_is_null(mape))
+        code = read_number(place, mape, field, 0.0, 1e6, &out->mape);
+    if (code == WG_OK)
+        code = read_number(place, json_object_get(value, "low"), field, 1e-6, 1.0, &out->low);
+    if (code == WG_OK)
+        code = read_number(place, json_object_get(value, "high"), field, 1.0, 1e6, &out->high);
+    if (code == WG_OK)
+        code = read_number(place, json_object_get(value, "rows"), field, 0.0, 1e12, &out->rows);
+    return code;
+}
+
+enum { TILE_NUMBERS = 11 };
+
+static enum wg_code read_tile(const struct place *place, const json_t *json, size_t index,
+                              struct wg_tile_params *out)
+{
+    static const double range[TILE_NUMBERS][2] = {
+        {1, 4096}, {1, 4096}, {0, 4096},     {0, 1024},     {1, 16},   {1, 16},
+        {0, 1},    {1e-3, 8}, {1.0, 1024.0}, {1.0, 1024.0}, {0.0, 1e5}};
+    char field[64];
+    (void)snprintf(field, sizeof field, "tiles[%zu]", index);
+    if (json_array_size(json) != TILE_NUMBERS)
+        return fail(place, field, "an array of 11 numbers");
+    double values[TILE_NUMBERS];
+    for (size_t i = 0; i < TILE_NUMBERS; i++) {
+        (void)snprintf(field, sizeof field, "tiles[%zu][%zu]", index, i);
+        enum wg_code code = read_number(place, json_array_get(json, i), field, range[i][0],
+                                        range[i][1], &values[i]);
+        if (code != WG_OK)
+            return code;
+    }
+    *out = (struct wg_tile_params){
+        .kernel = {.tile_m = (unsigned)values[0],
+                   .tile_n = (unsigned)values[1],
+                   .tile_k = (unsigned)values[2],
+                   .threads = (unsigned)values[3],
+                   .split_k = 1,
+                   .cluster_m = (unsigned)values[4],
+                   .cluster_n = (unsigned)values[5],
+                   .is_persistent = values[6] != 0.0},
+        .efficiency = values[7],
+        .resident = values[8],
+        .saturating = fmin(values[9], values[8]),
+        .prologue_k = values[10],
+    };
+    return WG_OK;
+}
+
+static enum wg_code read_lists(const struct place *place, const json_t *json,
+                               struct wg_kernel_params *params)
+{
+    const json_t *tiles = json_object_get(json, "tiles");
+    params->tile_count = json_array_size(tiles);
+    if (params->tile_count < 1 || params->tile_count > WG_TILES_MAX)
+        return fail(place, "tiles", "an array of 1 .. 24 tiles");
+    const json_t *splits = json_object_get(json, "splits");
+    params->split_count = json_array_size(splits);
+    if (params->split_count < 1 || params->split_count > WG_SPLITS_MAX)
+        return fail(place, "splits", "an array of 1 .. 12 numbers");
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < params->tile_count && code == WG_OK; i++)
+        code = read_tile(place, json_array_get(tiles, i), i, &params->tiles[i]);
+    for (size_t i = 0; i < params->split_count && code == WG_OK; i++) {
+        double split = 1.0;
+        code = read_number(place, json_array_get(splits, i), "splits", i == 0 ? 1.0 : 2.0,
+                           i == 0 ? 1.0 : 1024.0, &split);
+        params->splits[i] = (unsigned)split;
+    }
+    return code;
+}
+
+static enum wg_code read_point(const struct place *place, const json_t *json, size_t index,
+                               struct wg_point *out)
+{
+    char field[48];
+    (void)snprintf(field, sizeof field, "points[%zu]", index);
+    uint64_t whole[4];
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *value = json_array_get(json, i);
+        if (!json_is_integer(value) || json_integer_value(value) < 1)
+            return fail(place, field, "[batch, m, n, k, bytes, time_s]");
+        whole[i] = (uint64_t)json_integer_value(value);
+    }
+    *out = (struct wg_point){.batch = whole[0], .m = whole[1], .n = whole[2], .k = whole[3]};
+    enum wg_code code = read_number(place, json_array_get(json, 4), field, 0.0, 1e18, &out->bytes);
+    if (code == WG_OK)
+        code = read_number(place, json_array_get(json, 5), field, 1e-9, 1e6, &out->time_s);
+    return code;
+}
+
+static enum wg_code read_points(const struct place *place, const json_t *json,
+                                struct wg_calibrated *entry)
+{
+    const json_t *points = json_object_get(json, "points");
+    if (points == NULL || json_array_size(points) == 0)
+        return WG_OK;
+    entry->point_count = json_array_size(points);
+    entry->points = wg__realloc_array(NULL, entry->point_count, sizeof *entry->points);
+    if (entry->points == NULL)
+        return wg__fail(place->err, WG_ENOMEM, "%s: out of memory for %zu points", place->name,
+                        entry->point_count);
+    for (size_t i = 0; i < entry->point_count; i++) {
+        enum wg_code code = read_point(place, json_array_get(points, i), i, &entry->points[i]);
+        if (code != WG_OK)
+            return code;
+    }
+    qsort(entry->points, entry->point_count, sizeof *entry->points, wg__point_compare);
+    return WG_OK;
+}
+
+static enum wg_code read_entry(const struct place *place, const json_t *json,
+                               struct wg_calibrated *entry)
+{
+    if (!json_is_object(json))
+        return fail(place, "", "an object");
+    enum wg_code code = read_names(place, json, entry);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && code == WG_OK; i++) {
+        double value = 0.0;
+        code = read_number(place, json_object_get(json, fields[i].name), fields[i].name,
+                           fields[i].low, fields[i].high, &value);
+        memcpy((char *)entry + fields[i].offset, &value, sizeof value);
+    }
+    if (code == WG_OK)
+        code = read_lists(place, json, &entry->params);
+    if (code == WG_OK)
+        code = read_error(place, json, "known", &entry->params.known);
+    if (code == WG_OK)
+        code = read_error(place, json, "chosen", &entry->params.chosen);
+    if (code == WG_OK)
+        code = read_points(place, json, entry);
+    return code;
+}
+
+static enum wg_code read_entries(struct wg_calibration *calibration, const char *name,
+                                 const json_t *root, struct wg_error *err)
+{
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    if (schema == NULL || strcmp(schema, WG_CALIBRATION_SCHEMA) != 0)
+        return wg__fail(err, WG_EDATA, "%s: schema: expected \"" WG_CALIBRATION_SCHEMA "\"", name);
+    const json_t *entries = json_object_get(root, "entries");
+    if (!json_is_array(entries))
+        return wg__fail(err, WG_EDATA, "%s: entries: expected an array", name);
+    for (size_t i = 0; i < json_array_size(entries); i++) {
+        struct wg_calibrated entry = {.point_count = 0};
+        const struct place place = {name, i, err};
+        enum wg_code code = read_entry(&place, json_array_get(entries, i), &entry);
+        if (code == WG_OK)
+            code = wg__calibration_put(calibration, &entry, err);
+        if (code != WG_OK) {
+            wg__free(entry.points);
+            return code;
+        }
+    }
+    return WG_OK;
+}
+
+enum wg_code wg__calibration_read(struct wg_calibration **out, const char *name, const char *bytes,
+                                  size_t length, struct wg_error *err)
+{
+    json_error_t error;
+    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL)
+        return wg__fail(err, WG_EDATA, "%s:%d:%d: not JSON: %.100s", name, error.line, error.column,
+                        error.text);
+    struct wg_calibration *calibration = NULL;
+    enum wg_code code = wg__calibration_new(&calibration, err);
+    if (code == WG_OK)
+        code = read_entries(calibration, name, root, err);
+    json_decref(root);
+    if (code == WG_OK)
+        *out = calibration;
+    else
+        wg__calibration_free(calibration);
+    return code;
+}

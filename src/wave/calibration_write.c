@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writes a calibration as JSON (schema "wattgov.wave.calibration/1").
+ *
+ * Tiles and points are arrays, not objects, to keep a document with thousands of points small:
+ *
+ *     tile   [tile_m, tile_n, tile_k, threads, cluster_m, cluster_n, persistent 0 or 1,
+ *             efficiency, resident, saturating, prologue_k]
+ *     point  [batch, m, n, k, bytes, time_s]
+ *
+ * Threads: one thread at a time.
+ */
+#include <math.h>
+
+#include "base/json.h"
+#include "wave/calibration_set.h"
+
+static void write_error(struct wg_json *json, const char *key, const struct wg_kernel_error *error)
+{
+    wg__json_key(json, key);
+    wg__json_object(json);
+    wg__json_member_double(json, "mape", error->mape);
+    wg__json_member_double(json, "low", error->low);
+    wg__json_member_double(json, "high", error->high);
+    wg__json_member_double(json, "rows", error->rows);
+    wg__json_close(json);
+}
+
+static void write_tile(struct wg_json *json, const struct wg_tile_params *tile)
+{
+    const struct wg_kernel *kernel = &tile->kernel;
+    const unsigned whole[] = {kernel->tile_m,       kernel->tile_n,    kernel->tile_k,
+                              kernel->threads,      kernel->cluster_m, kernel->cluster_n,
+                              kernel->is_persistent};
+    const double real[] = {tile->efficiency, tile->resident, tile->saturating, tile->prologue_k};
+    wg__json_array(json);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        wg__json_uint(json, whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++)
+        wg__json_double(json, real[i]);
+    wg__json_close(json);
+}
+
+static void write_params(struct wg_json *json, const struct wg_kernel_params *params)
+{
+    wg__json_member_double(json, "flops_share", params->flops_share);
+    wg__json_member_double(json, "bandwidth_share", params->bandwidth_share);
+    wg__json_member_double(json, "floor_s", params->floor_s);
+    wg__json_member_double(json, "norm", params->norm);
+    wg__json_member_double(json, "split_traffic", params->split_traffic);
+    wg__json_member_double(json, "reuse", params->reuse);
+    wg__json_key(json, "splits");
+    wg__json_array(json);
+    for (size_t i = 0; i < params->split_count; i++)
+        wg__json_uint(json, params->splits[i]);
+    wg__json_close(json);
+    wg__json_key(json, "tiles");
+    wg__json_array(json);
+    for (size_t i = 0; i < params->tile_count; i++)
+        write_tile(json, &params->tiles[i]);
+    wg__json_close(json);
+    write_error(json, "known", &params->known);
+    write_error(json, "chosen", &params->chosen);
+}
+
+static void write_points(struct wg_json *json, const struct wg_calibrated *entry)
+{
+    wg__json_key(json, "points");
+    wg__json_array(json);
+    for (size_t i = 0; i < entry->point_count; i++) {
+        const struct wg_point *point = &entry->points[i];
+        wg__json_array(json);
+        wg__json_uint(json, point->batch);
+        wg__json_uint(json, point->m);
+        wg__json_uint(json, point->n);
+        wg__json_uint(json, point->k);
+        wg__json_double(json, point->bytes);
+        wg__json_double(json, point->time_s);
+        wg__json_close(json);
+    }
+    wg__json_close(json);
+}
+
+void wg__calibration_write(const struct wg_calibration *calibration, struct wg_buffer *out)
+{
+    struct wg_json json;
+    wg__json_init(&json, out);
+    wg__json_object(&json);
+    wg__json_member_string(&json, "schema", WG_CALIBRATION_SCHEMA);
+    wg__json_key(&json, "entries");
+    wg__json_array(&json);
+    for (size_t i = 0; i < calibration->count; i++) {
+        const struct wg_calibrated *entry = &calibration->entries[i];
+        wg__json_object(&json);
+        wg__json_member_string(&json, "gpu", entry->gpu);
+        wg__json_member_string(&json, "arch", entry->arch);
+        wg__json_member_string(&json, "dtype", wg__dtype_name(entry->dtype));
+        wg__json_member_string(&json, "op", wg__op_class_name(entry->op));
+        wg__json_member_double(&json, "dense_flops", entry->dense_flops);
+        wg__json_member_double(&json, "memory_bandwidth_bytes_per_s",
+                               entry->memory_bandwidth_bytes_per_s);
+        wg__json_member_double(&json, "tdp_w", entry->tdp_w);
+        write_params(&json, &entry->params);
+        write_points(&json, entry);
+        wg__json_close(&json);
+    }
+    wg__json_close(&json);
+    wg__json_close(&json);
+}

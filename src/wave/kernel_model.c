@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Predicts the time of a layer on a GPU: parameters looked up once, one formula a call.
+ *
+ * Threads: predict is pure, any thread.
+ */
+#include "wave/kernel_model.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "wave/kernel_choice.h"
+#include "wave/relative.h"
+#include "wave/wave_time.h"
+
+/* Parameters for one dtype and class of work. */
+struct slot {
+    bool has_params, is_transferred;
+    struct wg_kernel_params params;
+    struct wg_wave_machine machine;
+};
+
+struct wg_kernel_model {
+    struct wg_gpu_spec gpu; /* its texts are copied below */
+    char id[WG_GPU_ID_SIZE], arch[WG_GPU_ID_SIZE];
+    struct slot slots[WG_DTYPE_COUNT][WG_OP_CLASS_COUNT];
+};
+
+static const char *const origin_names[] = {"measured", "interpolated", "model", "transferred"};
+static const char *const bound_names[] = {"compute", "memory", "launch"};
+static_assert(sizeof origin_names / sizeof *origin_names == WG_ORIGIN_COUNT, "a name each");
+static_assert(sizeof bound_names / sizeof *bound_names == WG_BOUND_COUNT, "a name each");
+
+const char *wg__origin_name(enum wg_origin origin)
+{
+    return origin_names[origin];
+}
+
+const char *wg__bound_name(enum wg_bound bound)
+{
+    return bound_names[bound];
+}
+
+static void fill_slot(struct wg_kernel_model *model, const struct wg_calibration *calibration,
+                      enum wg_dtype dtype, enum wg_op_class op)
+{
+    struct slot *slot = &model->slots[dtype][op];
+    const struct wg_calibrated *entry = NULL;
+    if (!(model->gpu.dense_flops[dtype] > 0.0))
+        return;
+    slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, &slot->params,
+                                         &slot->is_transferred, &entry);
+    if (slot->has_params)
+        wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
+}
+
+static void copy_text(char out[static WG_GPU_ID_SIZE], const char *text)
+{
+    size_t length = strnlen(text, WG_GPU_ID_SIZE - 1);
+    memcpy(out, text, length);
+    out[length] = '\0';
+}
+
+enum wg_code wg__kernel_model_new(struct wg_kernel_model **out, const struct wg_gpu_spec *gpu,
+                                  const struct wg_calibration *calibration, struct wg_error *err)
+{
+    struct wg_kernel_model *model = wg__alloc_zeroed(1, sizeof *model);
+    if (model == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory for the kernel model of %s", gpu->id);
+    copy_text(model->id, gpu->id);
+    copy_text(model->arch, gpu->arch);
+    model->gpu = *gpu;
+    model->gpu.id = model->id;
+    model->gpu.name = model->id;
+    model->gpu.arch = model->arch;
+    for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < WG_OP_CLASS_COUNT; op++)
+            fill_slot(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op);
+    *out = model;
+    return WG_OK;
+}
+
+void wg__kernel_model_free(struct wg_kernel_model *model)
+{
+    wg__free(model);
+}
+
+static enum wg_code slot_of(const struct wg_kernel_model *model, enum wg_dtype dtype,
+                            enum wg_op_class op, const struct slot **out, struct wg_error *err)
+{
+    const struct slot *slot = &model->slots[dtype][op];
+    if (!slot->has_params)
+        return wg__fail(err, WG_EUNSUPPORTED, "%s: no kernel parameters for %s %s", model->id,
+                        wg__dtype_name(dtype), wg__op_class_name(op));
+    *out = slot;
+    return WG_OK;
+}
+
+static enum wg_bound bound_of(const struct wg_wave_time *time, double floor_s)
+{
+    if (floor_s > fmax(time->compute_s, time->memory_s))
+        return WG_BOUND_LAUNCH;
+    return time->compute_s >= time->memory_s ? WG_BOUND_COMPUTE : WG_BOUND_MEMORY;
+}
+
+/* What any prediction has, from its time's parts. */
+static void fill(const struct slot *slot, const struct wg_wave_time *time,
+                 const struct wg_kernel_error *error, struct wg_prediction *out)
+{
+    *out = (struct wg_prediction){
+        .time_s = time->time_s,
+        .low_s = time->time_s * error->low,
+        .high_s = time->time_s * error->high,
+        .origin = slot->is_transferred ? WG_ORIGIN_TRANSFERRED : WG_ORIGIN_MODEL,
+        .bound = bound_of(time, slot->machine.floor_s),
+        .blocks = time->blocks,
+        .waves = time->waves,
+        .tile_efficiency = 1.0,
+        .wave_efficiency = time->waves > 0.0 ? time->waves / ceil(time->waves) : 1.0,
+        .tail_s = time->time_s - time->full_s,
+        .compute_s = time->compute_s,
+        .memory_s = time->memory_s,
+        .launch_s = slot->machine.floor_s,
+    };
+}
+
+/* The parameters' tile that is the given kernel's; else the nearest by area, with its geometry. */
+static void tile_of(const struct wg_kernel_params *params, const struct wg_kernel *kernel,
+                    struct wg_tile_params *out)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < params->tile_count; i++) {
+        const struct wg_kernel *has = &params->tiles[i].kernel;
+        double distance = fabs(log2((double)has->tile_m / kernel->tile_m)) +
+                          fabs(log2((double)has->tile_n / kernel->tile_n)) +
+                          (has->threads != kernel->threads ? 0.01 : 0.0);
+        if (distance < least) {
+            least = distance;
+            *out = params->tiles[i];
+        }
+    }
+    out->kernel = *kernel;
+}
+
+static void predict(const struct slot *slot, const struct wg_gemm *gemm, double bytes,
+                    const struct wg_kernel *known, struct wg_prediction *out)
+{
+    if (known != NULL && known->tile_m > 0 && known->tile_n > 0) {
+        struct wg_tile_params tile;
+        struct wg_wave_time time;
+        unsigned split_k = known->split_k > 0 ? known->split_k : 1;
+        tile_of(&slot->params, known, &tile);
+        wg__wave_parts(&slot->machine, &tile, split_k, gemm, bytes, &time);
+        wg__wave_finish(&slot->machine, &time);
+        fill(slot, &time, &slot->params.known, out);
+        out->kernel = *known;
+        out->kernel.split_k = split_k;
+    } else {
+        struct wg_kernel_choice choice;
+        wg__kernel_choose(&slot->params, &slot->machine, gemm, bytes, &choice);
+        fill(slot, &choice.time, &slot->params.chosen, out);
+        out->kernel = slot->params.tiles[choice.tile].kernel;
+        out->kernel.split_k = choice.split_k;
+    }
+    out->tile_efficiency = wg__kernel_tile_efficiency(&out->kernel, gemm);
+}
+
+enum wg_code wg__kernel_model_gemm(const struct wg_kernel_model *model, const struct wg_gemm *gemm,
+                                   const struct wg_kernel *known, struct wg_prediction *out,
+                                   struct wg_error *err)
+{
+    if (gemm->batch == 0 || gemm->m == 0 || gemm->n == 0 || gemm->k == 0)
+        return wg__fail(err, WG_EINVAL,
+                        "GEMM of batch %llu, m %llu, n %llu, k %llu: expected sizes of at least 1",
+                        (unsigned long long)gemm->batch, (unsigned long long)gemm->m,
+                        (unsigned long long)gemm->n, (unsigned long long)gemm->k);
+    const struct slot *slot = NULL;
+    enum wg_code code =
+        slot_of(model, gemm->dtype, gemm->batch > 1 ? WG_OP_BMM : WG_OP_LINEAR, &slot, err);
+    if (code == WG_OK)
+        predict(slot, gemm, wg__gemm_bytes(gemm), known, out);
+    return code;
+}
+
+static void predict_bytes(const struct slot *slot, double bytes, struct wg_prediction *out)
+{
+    struct wg_wave_time time = {.memory_s = bytes / slot->machine.bandwidth_bytes_per_s};
+    wg__wave_finish(&slot->machine, &time);
+    time.full_s = time.time_s;
+    fill(slot, &time, &slot->params.chosen, out);
+}
+
+enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const struct wg_conv *conv,
+                                   enum wg_conv_pass pass, const struct wg_kernel *known,
+                                   struct wg_prediction *out, struct wg_error *err)
+{
+    static const enum wg_op_class classes[] = {WG_OP_CONV, WG_OP_DGRAD, WG_OP_WGRAD};
+    static_assert(sizeof classes / sizeof *classes == WG_CONV_PASS_COUNT, "a class each");
+    struct wg_gemm gemm;
+    const struct slot *slot = NULL;
+    enum wg_code code = wg__conv_gemm(conv, pass, &gemm, err);
+    if (code == WG_OK)
+        code = slot_of(model, conv->dtype, classes[pass], &slot, err);
+    if (code != WG_OK)
+        return code;
+    if (wg__conv_is_depthwise(conv)) /* no reuse of the input to speak of: memory decides */
+        predict_bytes(slot, wg__conv_bytes(conv), out);
+    else
+        predict(slot, &gemm, wg__conv_bytes(conv), known, out);
+    return WG_OK;
+}
+
+enum wg_code wg__kernel_model_bytes(const struct wg_kernel_model *model, enum wg_dtype dtype,
+                                    double bytes, struct wg_prediction *out, struct wg_error *err)
+{
+    if (!(bytes >= 0.0 && bytes <= 1e18))
+        return wg__fail(err, WG_EINVAL, "a layer of %g bytes: expected 0 .. 1e18", bytes);
+    const struct slot *slot = NULL;
+    enum wg_code code = slot_of(model, dtype, WG_OP_BYTES, &slot, err);
+    if (code == WG_OK)
+        predict_bytes(slot, bytes, out);
+    return code;
+}

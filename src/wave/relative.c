@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The nearest measured relative of a GPU, by a distance over data sheets.
+ *
+ * Threads: pure, any thread.
+ */
+#include "wave/relative.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Generations in order of age; neighbours are kin. */
+static const char *const generations[] = {"kepler", "maxwell", "pascal", "volta",    "turing",
+                                          "ampere", "ada",     "hopper", "blackwell"};
+
+static double generation_of(const char *arch)
+{
+    enum { COUNT = sizeof generations / sizeof *generations };
+    for (int i = 0; i < COUNT; i++)
+        if (strcmp(arch, generations[i]) == 0)
+            return i;
+    return COUNT / 2.0;
+}
+
+static bool is_sixteen_bit(enum wg_dtype dtype)
+{
+    return dtype == WG_DTYPE_FP16 || dtype == WG_DTYPE_BF16;
+}
+
+static double dtype_distance(enum wg_dtype a, enum wg_dtype b)
+{
+    if (a == b)
+        return 0.0;
+    if (is_sixteen_bit(a) && is_sixteen_bit(b))
+        return 0.1;
+    return a == WG_DTYPE_FP32 || b == WG_DTYPE_FP32 ? 100.0 : 20.0;
+}
+
+/* Linear and batched products run the same kernels; so do the passes of a convolution. */
+static double op_distance(enum wg_op_class wanted, enum wg_op_class found)
+{
+    if (wanted == found)
+        return 0.0;
+    if ((wanted == WG_OP_BYTES) != (found == WG_OP_BYTES))
+        return wanted == WG_OP_BYTES ? 40.0 : 1e9;
+    bool both_conv = wanted >= WG_OP_CONV && found >= WG_OP_CONV;
+    bool both_gemm = wanted <= WG_OP_BMM && found <= WG_OP_BMM;
+    if (both_conv || both_gemm)
+        return 4.0;
+    return found == WG_OP_LINEAR ? 10.0 : 15.0;
+}
+
+static double gpu_distance(const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
+                           const struct wg_calibrated *entry)
+{
+    if (strcmp(gpu->id, entry->gpu) == 0)
+        return 0.0;
+    double intensity = gpu->dense_flops[dtype] / gpu->memory_bandwidth_bytes_per_s;
+    double other = entry->dense_flops / entry->memory_bandwidth_bytes_per_s;
+    return 0.1 + fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
+           0.5 * fabs(log(intensity / other)) +
+           0.2 * fabs(log(gpu->dense_flops[dtype] / entry->dense_flops));
+}
+
+static void widen(struct wg_kernel_error *error, double factor)
+{
+    error->mape = NAN;
+    error->low /= factor;
+    error->high *= factor;
+}
+
+bool wg__relative_find(const struct wg_calibration *calibration, const struct wg_gpu_spec *gpu,
+                       enum wg_dtype dtype, enum wg_op_class op, struct wg_kernel_params *out,
+                       bool *is_transferred, const struct wg_calibrated **out_entry)
+{
+    const struct wg_calibrated *nearest = NULL;
+    double least = INFINITY;
+    for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
+        const struct wg_calibrated *entry = wg__calibration_at(calibration, i);
+        double distance = dtype_distance(dtype, entry->dtype) + op_distance(op, entry->op) +
+                          gpu_distance(gpu, dtype, entry);
+        if (distance < least) {
+            least = distance;
+            nearest = entry;
+        }
+    }
+    if (nearest == NULL)
+        return false;
+    *out = nearest->params;
+    *out_entry = nearest;
+    *is_transferred = least > 0.0;
+    if (*is_transferred) {
+        widen(&out->known, 1.5);
+        widen(&out->chosen, 1.5);
+    }
+    return true;
+}
