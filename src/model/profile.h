@@ -15,7 +15,7 @@
 #ifndef WG_MODEL_PROFILE_H
 #define WG_MODEL_PROFILE_H
 
-#include "wave/calibration.h"
+#include "base/error.h"
 #include "wave/network.h"
 
 enum wg_profile_kind {
@@ -50,18 +50,5 @@ struct wg_profile {
 enum wg_code wg__profile_read(struct wg_profile *out, const char *path, const char *times,
                               struct wg_error *err);
 void wg__profile_fini(struct wg_profile *profile);
-
-/* Own measurements: gpu,op,dtype,B,m,n,k,ms|us with optional kernel, grid, tile columns; conv
- * columns N,C,K,R,S,H,W,stride,pad,groups. Columns in any order, others ignored; plain or gzipped.
- * `gpu`: only rows of this GPU (compared as in the GPU table), NULL: all. */
-struct wg_measurements {
-    struct wg_arena arena;
-    struct wg_measured *rows;
-    size_t count;
-};
-
-enum wg_code wg__measurements_read(struct wg_measurements *out, const char *path,
-                                   struct wg_error *err);
-void wg__measurements_fini(struct wg_measurements *measurements);
 
 #endif
