@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "wave/choice_tree.h"
 
 /* Where in the document we are, for messages. */
 struct place {
@@ -95,7 +96,9 @@ static const struct field fields[] = {
     FIELD("floor_s", 1e-9, 1.0, params.floor_s),
     FIELD("norm", 1.0, 64.0, params.norm),
     FIELD("split_traffic", 0.0, 16.0, params.split_traffic),
-    FIELD("reuse", 0.0, 4.0, params.reuse),
+    FIELD("long_k", 1.0, 1e12, params.long_k),
+    FIELD("long_power", 0.0, 64.0, params.long_power),
+    FIELD("long_cost", 0.0, 100.0, params.long_cost),
 };
 
 static enum wg_code read_error(const struct place *place, const json_t *json, const char *field,
@@ -118,18 +121,18 @@ static enum wg_code read_error(const struct place *place, const json_t *json, co
     return code;
 }
 
-enum { TILE_NUMBERS = 11 };
+enum { TILE_NUMBERS = 13 };
 
 static enum wg_code read_tile(const struct place *place, const json_t *json, size_t index,
                               struct wg_tile_params *out)
 {
     static const double range[TILE_NUMBERS][2] = {
-        {1, 4096}, {1, 4096}, {0, 4096},     {0, 1024},     {1, 16},   {1, 16},
-        {0, 1},    {1e-3, 8}, {1.0, 1024.0}, {1.0, 1024.0}, {0.0, 1e5}};
+        {1, 4096}, {1, 4096}, {0, 4096}, {0, 1024}, {1, 16}, {1, 16},  {0, 1},
+        {0, 1},    {1e-3, 8}, {0, 1024}, {0, 1e5},  {0, 1},  {1, 1024}};
     char field[64];
     (void)snprintf(field, sizeof field, "tiles[%zu]", index);
     if (json_array_size(json) != TILE_NUMBERS)
-        return fail(place, field, "an array of 11 numbers");
+        return fail(place, field, "an array of 13 numbers");
     double values[TILE_NUMBERS];
     for (size_t i = 0; i < TILE_NUMBERS; i++) {
         (void)snprintf(field, sizeof field, "tiles[%zu][%zu]", index, i);
@@ -147,10 +150,12 @@ static enum wg_code read_tile(const struct place *place, const json_t *json, siz
                    .cluster_m = (unsigned)values[4],
                    .cluster_n = (unsigned)values[5],
                    .is_persistent = values[6] != 0.0},
-        .efficiency = values[7],
-        .resident = values[8],
-        .saturating = fmin(values[9], values[8]),
+        .is_winograd = values[7] != 0.0,
+        .efficiency = values[8],
+        .fill = values[9],
         .prologue_k = values[10],
+        .overlap = values[11],
+        .step = values[12],
     };
     return WG_OK;
 }
@@ -175,6 +180,65 @@ static enum wg_code read_lists(const struct place *place, const json_t *json,
                            i == 0 ? 1.0 : 1024.0, &split);
         params->splits[i] = (unsigned)split;
     }
+    return code;
+}
+
+static enum wg_code read_option(const struct place *place, const json_t *json,
+                                const struct wg_kernel_params *params, struct wg_kernel_option *out)
+{
+    double tile = 0.0, split = 0.0;
+    enum wg_code code = read_number(place, json_array_get(json, 0), "options", 0.0,
+                                    (double)params->tile_count - 1.0, &tile);
+    if (code == WG_OK)
+        code = read_number(place, json_array_get(json, 1), "options", 1.0, 1024.0, &split);
+    *out = (struct wg_kernel_option){(unsigned)tile, (unsigned)split};
+    return code;
+}
+
+/* Children come after their parent, so that every walk ends. */
+static enum wg_code read_node(const struct place *place, const json_t *json, size_t index,
+                              const struct wg_kernel_params *params, struct wg_tree_node *out)
+{
+    char field[48];
+    (void)snprintf(field, sizeof field, "tree[%zu]", index);
+    double values[3] = {0.0, 0.0, 0.0};
+    if (json_array_size(json) == 1) {
+        double most = ldexp(1.0, (int)params->option_count) - 1.0;
+        enum wg_code code =
+            read_number(place, json_array_get(json, 0), field, 1.0, most, &values[0]);
+        *out = (struct wg_tree_node){.options = (uint64_t)values[0]};
+        return code;
+    }
+    const double range[3][2] = {{0.0, WG_TREE_FEATURES - 1.0},
+                                {-1e3, 1e3},
+                                {(double)index + 1.0, (double)params->node_count - 2.0}};
+    for (size_t i = 0; i < 3; i++) {
+        enum wg_code code = read_number(place, json_array_get(json, i), field, range[i][0],
+                                        range[i][1], &values[i]);
+        if (code != WG_OK)
+            return code;
+    }
+    *out = (struct wg_tree_node){
+        .feature = (unsigned)values[0], .threshold = values[1], .below = (unsigned)values[2]};
+    return WG_OK;
+}
+
+static enum wg_code read_tree(const struct place *place, const json_t *json,
+                              struct wg_kernel_params *params)
+{
+    const json_t *options = json_object_get(json, "options");
+    const json_t *nodes = json_object_get(json, "tree");
+    params->option_count = json_array_size(options);
+    params->node_count = json_array_size(nodes);
+    if (params->option_count > WG_CHOICES_MAX)
+        return fail(place, "options", "an array of at most 48 pairs");
+    if (params->node_count > WG_TREE_NODES_MAX)
+        return fail(place, "tree", "an array of at most 512 nodes");
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < params->option_count && code == WG_OK; i++)
+        code = read_option(place, json_array_get(options, i), params, &params->options[i]);
+    for (size_t i = 0; i < params->node_count && code == WG_OK; i++)
+        code = read_node(place, json_array_get(nodes, i), i, params, &params->nodes[i]);
     return code;
 }
 
@@ -231,6 +295,8 @@ static enum wg_code read_entry(const struct place *place, const json_t *json,
     }
     if (code == WG_OK)
         code = read_lists(place, json, &entry->params);
+    if (code == WG_OK)
+        code = read_tree(place, json, &entry->params);
     if (code == WG_OK)
         code = read_error(place, json, "known", &entry->params.known);
     if (code == WG_OK)

@@ -4,9 +4,10 @@
  *
  * Tiles and points are arrays, not objects, to keep a document with thousands of points small:
  *
- *     tile   [tile_m, tile_n, tile_k, threads, cluster_m, cluster_n, persistent 0 or 1,
- *             efficiency, resident, saturating, prologue_k]
- *     point  [batch, m, n, k, bytes, time_s]
+ *     tile    [tile_m, tile_n, tile_k, threads, cluster_m, cluster_n, persistent, winograd (0 or
+ * 1), efficiency, fill, prologue_k, overlap, step] option  [index of a tile, split_k] node
+ * [feature, threshold, index of the lower child] or, a leaf, [options as bits] point   [batch, m,
+ * n, k, bytes, time_s]
  *
  * Threads: one thread at a time.
  */
@@ -15,13 +16,22 @@
 #include "base/json.h"
 #include "wave/calibration_set.h"
 
+/* To six digits: more are noise of the fit. */
+static double rounded(double value)
+{
+    if (!(fabs(value) > 0.0) || !isfinite(value))
+        return value;
+    double unit = pow(10.0, 5.0 - floor(log10(fabs(value))));
+    return round(value * unit) / unit;
+}
+
 static void write_error(struct wg_json *json, const char *key, const struct wg_kernel_error *error)
 {
     wg__json_key(json, key);
     wg__json_object(json);
-    wg__json_member_double(json, "mape", error->mape);
-    wg__json_member_double(json, "low", error->low);
-    wg__json_member_double(json, "high", error->high);
+    wg__json_member_double(json, "mape", rounded(error->mape));
+    wg__json_member_double(json, "low", rounded(error->low));
+    wg__json_member_double(json, "high", rounded(error->high));
     wg__json_member_double(json, "rows", error->rows);
     wg__json_close(json);
 }
@@ -29,26 +39,57 @@ static void write_error(struct wg_json *json, const char *key, const struct wg_k
 static void write_tile(struct wg_json *json, const struct wg_tile_params *tile)
 {
     const struct wg_kernel *kernel = &tile->kernel;
-    const unsigned whole[] = {kernel->tile_m,       kernel->tile_n,    kernel->tile_k,
-                              kernel->threads,      kernel->cluster_m, kernel->cluster_n,
-                              kernel->is_persistent};
-    const double real[] = {tile->efficiency, tile->resident, tile->saturating, tile->prologue_k};
+    const unsigned whole[] = {kernel->tile_m,        kernel->tile_n,    kernel->tile_k,
+                              kernel->threads,       kernel->cluster_m, kernel->cluster_n,
+                              kernel->is_persistent, tile->is_winograd};
+    const double real[] = {tile->efficiency, tile->fill, tile->prologue_k, tile->overlap,
+                           tile->step};
     wg__json_array(json);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         wg__json_uint(json, whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++)
-        wg__json_double(json, real[i]);
+        wg__json_double(json, rounded(real[i]));
+    wg__json_close(json);
+}
+
+static void write_tree(struct wg_json *json, const struct wg_kernel_params *params)
+{
+    wg__json_key(json, "options");
+    wg__json_array(json);
+    for (size_t i = 0; i < params->option_count; i++) {
+        wg__json_array(json);
+        wg__json_uint(json, params->options[i].tile);
+        wg__json_uint(json, params->options[i].split_k);
+        wg__json_close(json);
+    }
+    wg__json_close(json);
+    wg__json_key(json, "tree");
+    wg__json_array(json);
+    for (size_t i = 0; i < params->node_count; i++) {
+        const struct wg_tree_node *node = &params->nodes[i];
+        wg__json_array(json);
+        if (node->options != 0) {
+            wg__json_uint(json, node->options);
+        } else {
+            wg__json_uint(json, node->feature);
+            wg__json_double(json, rounded(node->threshold));
+            wg__json_uint(json, node->below);
+        }
+        wg__json_close(json);
+    }
     wg__json_close(json);
 }
 
 static void write_params(struct wg_json *json, const struct wg_kernel_params *params)
 {
-    wg__json_member_double(json, "flops_share", params->flops_share);
-    wg__json_member_double(json, "bandwidth_share", params->bandwidth_share);
-    wg__json_member_double(json, "floor_s", params->floor_s);
-    wg__json_member_double(json, "norm", params->norm);
-    wg__json_member_double(json, "split_traffic", params->split_traffic);
-    wg__json_member_double(json, "reuse", params->reuse);
+    wg__json_member_double(json, "flops_share", rounded(params->flops_share));
+    wg__json_member_double(json, "bandwidth_share", rounded(params->bandwidth_share));
+    wg__json_member_double(json, "floor_s", rounded(params->floor_s));
+    wg__json_member_double(json, "norm", rounded(params->norm));
+    wg__json_member_double(json, "split_traffic", rounded(params->split_traffic));
+    wg__json_member_double(json, "long_k", rounded(params->long_k));
+    wg__json_member_double(json, "long_power", rounded(params->long_power));
+    wg__json_member_double(json, "long_cost", rounded(params->long_cost));
     wg__json_key(json, "splits");
     wg__json_array(json);
     for (size_t i = 0; i < params->split_count; i++)
@@ -59,6 +100,7 @@ static void write_params(struct wg_json *json, const struct wg_kernel_params *pa
     for (size_t i = 0; i < params->tile_count; i++)
         write_tile(json, &params->tiles[i]);
     wg__json_close(json);
+    write_tree(json, params);
     write_error(json, "known", &params->known);
     write_error(json, "chosen", &params->chosen);
 }

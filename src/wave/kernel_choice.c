@@ -10,25 +10,67 @@
 
 #include <math.h>
 
-void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
-                       const struct wg_gemm *gemm, double bytes, struct wg_kernel_choice *out)
+#include "wave/choice_tree.h"
+
+/* Takes the candidate where it beats what is in `out`. */
+static void consider(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
+                     const struct wg_wave_work *work, size_t tile, unsigned split_k,
+                     struct wg_kernel_choice *out)
 {
-    double best_s = INFINITY;
+    struct wg_wave_time time;
+    wg__wave_parts(machine, &params->tiles[tile], split_k, work, &time);
+    if (fmax(time.compute_s, time.memory_s) >= out->time.time_s)
+        return;
+    wg__wave_finish(machine, &time);
+    if (time.time_s < out->time.time_s)
+        *out = (struct wg_kernel_choice){.tile = tile, .split_k = split_k, .time = time};
+}
+
+static void choose_of_all(const struct wg_kernel_params *params,
+                          const struct wg_wave_machine *machine, const struct wg_wave_work *work,
+                          bool winograd, struct wg_kernel_choice *out)
+{
     for (size_t t = 0; t < params->tile_count; t++) {
-        const struct wg_tile_params *tile = &params->tiles[t];
-        for (size_t s = 0; s < params->split_count; s++) {
-            unsigned split_k = params->splits[s];
-            if (split_k > 1 && gemm->k < 64 * (uint64_t)split_k)
-                break; /* libraries leave a block some k to run through */
-            struct wg_wave_time time;
-            wg__wave_parts(machine, tile, split_k, gemm, bytes, &time);
-            if (fmax(time.compute_s, time.memory_s) >= best_s)
-                continue;
-            wg__wave_finish(machine, &time);
-            if (time.time_s >= best_s)
-                continue;
-            best_s = time.time_s;
-            *out = (struct wg_kernel_choice){.tile = t, .split_k = split_k, .time = time};
+        if (params->tiles[t].is_winograd && !winograd)
+            continue;
+        consider(params, machine, work, t, 1, out);
+        for (size_t s = 1; s < params->split_count && !params->tiles[t].is_winograd; s++) {
+            /* Libraries leave a block some k to run through. */
+            if (work->gemm.k < 64 * (uint64_t)params->splits[s])
+                break;
+            consider(params, machine, work, t, params->splits[s], out);
         }
     }
+}
+
+void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
+                       const struct wg_wave_work *work, bool winograd, struct wg_kernel_choice *out)
+{
+    *out = (struct wg_kernel_choice){.split_k = 1, .time = {.time_s = INFINITY}};
+    uint64_t options = wg__choice_tree_options(params, &work->gemm);
+    for (size_t i = 0; i < WG_CHOICES_MAX && options >> i != 0; i++) {
+        const struct wg_kernel_option *option = &params->options[i];
+        if ((options >> i & 1) != 0 && (winograd || !params->tiles[option->tile].is_winograd))
+            consider(params, machine, work, option->tile, option->split_k, out);
+    }
+    if (!isfinite(out->time.time_s)) /* no tree, or none of its options is allowed */
+        choose_of_all(params, machine, work, winograd, out);
+}
+
+void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *kernel,
+                 struct wg_tile_params *out)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < params->tile_count; i++) {
+        const struct wg_kernel *has = &params->tiles[i].kernel;
+        double distance = fabs(log2((double)has->tile_m / kernel->tile_m)) +
+                          fabs(log2((double)has->tile_n / kernel->tile_n)) +
+                          (has->threads != kernel->threads ? 0.01 : 0.0) +
+                          (params->tiles[i].is_winograd ? 8.0 : 0.0);
+        if (distance < least) {
+            least = distance;
+            *out = params->tiles[i];
+        }
+    }
+    out->kernel = *kernel;
 }

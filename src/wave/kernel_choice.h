@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which kernel the library would run: the tile and split of k with the least predicted time.
+ * Which kernel the library would run: among those that it was seen to take for such sizes, the one
+ * with the least predicted time.
  *
  * Owns: nothing.    Threads: pure, any thread.
  */
@@ -15,9 +16,13 @@ struct wg_kernel_choice {
     struct wg_wave_time time; /* finished */
 };
 
-/* `params` hold at least one tile. `bytes`: the least traffic (wg__gemm_bytes, or less for a
- * convolution's input). */
+/* `params` hold at least one tile. `winograd`: whether tiles of Winograd's may be taken. */
 void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
-                       const struct wg_gemm *gemm, double bytes, struct wg_kernel_choice *out);
+                       const struct wg_wave_work *work, bool winograd,
+                       struct wg_kernel_choice *out);
+/* The tile of the parameters that is the given kernel's; else the nearest in shape, with the given
+ * geometry. `kernel` has a tile. */
+void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *kernel,
+                 struct wg_tile_params *out);
 
 #endif

@@ -126,40 +126,24 @@ static void fill(const struct slot *slot, const struct wg_wave_time *time,
     };
 }
 
-/* The parameters' tile that is the given kernel's; else the nearest by area, with its geometry. */
-static void tile_of(const struct wg_kernel_params *params, const struct wg_kernel *kernel,
-                    struct wg_tile_params *out)
-{
-    double least = INFINITY;
-    for (size_t i = 0; i < params->tile_count; i++) {
-        const struct wg_kernel *has = &params->tiles[i].kernel;
-        double distance = fabs(log2((double)has->tile_m / kernel->tile_m)) +
-                          fabs(log2((double)has->tile_n / kernel->tile_n)) +
-                          (has->threads != kernel->threads ? 0.01 : 0.0);
-        if (distance < least) {
-            least = distance;
-            *out = params->tiles[i];
-        }
-    }
-    out->kernel = *kernel;
-}
-
 static void predict(const struct slot *slot, const struct wg_gemm *gemm, double bytes,
-                    const struct wg_kernel *known, struct wg_prediction *out)
+                    const struct wg_kernel *known, bool winograd, struct wg_prediction *out)
 {
+    struct wg_wave_work work;
+    wg__wave_work_init(&work, &slot->machine, gemm, bytes);
     if (known != NULL && known->tile_m > 0 && known->tile_n > 0) {
         struct wg_tile_params tile;
         struct wg_wave_time time;
         unsigned split_k = known->split_k > 0 ? known->split_k : 1;
-        tile_of(&slot->params, known, &tile);
-        wg__wave_parts(&slot->machine, &tile, split_k, gemm, bytes, &time);
+        wg__tile_of(&slot->params, known, &tile);
+        wg__wave_parts(&slot->machine, &tile, split_k, &work, &time);
         wg__wave_finish(&slot->machine, &time);
         fill(slot, &time, &slot->params.known, out);
         out->kernel = *known;
         out->kernel.split_k = split_k;
     } else {
         struct wg_kernel_choice choice;
-        wg__kernel_choose(&slot->params, &slot->machine, gemm, bytes, &choice);
+        wg__kernel_choose(&slot->params, &slot->machine, &work, winograd, &choice);
         fill(slot, &choice.time, &slot->params.chosen, out);
         out->kernel = slot->params.tiles[choice.tile].kernel;
         out->kernel.split_k = choice.split_k;
@@ -180,7 +164,7 @@ enum wg_code wg__kernel_model_gemm(const struct wg_kernel_model *model, const st
     enum wg_code code =
         slot_of(model, gemm->dtype, gemm->batch > 1 ? WG_OP_BMM : WG_OP_LINEAR, &slot, err);
     if (code == WG_OK)
-        predict(slot, gemm, wg__gemm_bytes(gemm), known, out);
+        predict(slot, gemm, wg__gemm_bytes(gemm), known, false, out);
     return code;
 }
 
@@ -190,6 +174,13 @@ static void predict_bytes(const struct slot *slot, double bytes, struct wg_predi
     wg__wave_finish(&slot->machine, &time);
     time.full_s = time.time_s;
     fill(slot, &time, &slot->params.chosen, out);
+}
+
+/* Winograd's minimal filtering is for small dense filters that move by one. */
+static bool may_winograd(const struct wg_conv *conv)
+{
+    return conv->r == 3 && conv->s == 3 && conv->stride_h == 1 && conv->stride_w == 1 &&
+           conv->dilation_h == 1 && conv->dilation_w == 1 && conv->groups == 1;
 }
 
 enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const struct wg_conv *conv,
@@ -208,7 +199,7 @@ enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const st
     if (wg__conv_is_depthwise(conv)) /* no reuse of the input to speak of: memory decides */
         predict_bytes(slot, wg__conv_bytes(conv), out);
     else
-        predict(slot, &gemm, wg__conv_bytes(conv), known, out);
+        predict(slot, &gemm, wg__conv_bytes(conv), known, may_winograd(conv), out);
     return WG_OK;
 }
 

@@ -10,7 +10,9 @@
 #ifndef WG_WAVE_KERNEL_PARAMS_H
 #define WG_WAVE_KERNEL_PARAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "wave/gpu.h"
 #include "wave/kernel.h"
@@ -31,15 +33,32 @@ enum wg_op_class {
         WG_OP_CLASS_COUNT
 };
 
-enum { WG_TILES_MAX = 24, WG_SPLITS_MAX = 12 };
+enum { WG_TILES_MAX = 24, WG_SPLITS_MAX = 12, WG_CHOICES_MAX = 48, WG_TREE_NODES_MAX = 512 };
 
 /* One kernel that the library has. */
 struct wg_tile_params {
-    struct wg_kernel kernel; /* split_k is 1; what it may be split into: wg_kernel_params.splits */
+    struct wg_kernel kernel; /* split_k is 1: what k may be split into, choices or splits say */
     double efficiency;       /* of the sustained speed, with SMs full and k long */
-    double resident;         /* thread blocks that one SM runs at once; at least 1 */
-    double saturating; /* as many of them reach full speed; fewer take as long; 1 .. resident */
+    double fill;       /* a launch costs so many blocks more: pipelines filling and draining */
     double prologue_k; /* a block's start and end cost as much as so many of k */
+    double overlap;    /* 0: whole waves; 1: what idle SMs leave, power or memory, speeds others */
+    double step;       /* blocks per SM are rounded up to a multiple of it; 1 but for clusters */
+    bool is_winograd;  /* for 3x3 convolutions of stride 1 only */
+};
+
+/* A tile and a split of k, as a library was seen to choose. */
+struct wg_kernel_option {
+    unsigned tile; /* index into tiles */
+    unsigned split_k;
+};
+
+/* Which options the library takes where: a binary tree over the sizes (wave/choice_tree.h). An
+ * inner node sends sizes below `threshold` to `below`, others to `below + 1`. */
+struct wg_tree_node {
+    double threshold;
+    uint64_t options; /* leaf: bit i: option i was taken here, often enough; 0: an inner node */
+    unsigned feature;
+    unsigned below;
 };
 
 /* How wrong the formula was on shapes it was not fitted to. */
@@ -55,13 +74,19 @@ struct wg_kernel_params {
     double floor_s;         /* launch */
     double norm;            /* p of how compute and memory meet: 1 adds, large takes the greater */
     double split_traffic;   /* bytes of split-K's partial sums that count: 0 free .. 1 all */
-    double reuse; /* share of A and B that is fetched once more a row or column of tiles */
+    double long_k;          /* walks along a k much longer than this miss the TLB and DRAM pages, */
+    double long_power;      /* how soon, */
+    double long_cost;       /* and cost up to this share of the time more */
     size_t tile_count;
     struct wg_tile_params tiles[WG_TILES_MAX];
     size_t split_count;
-    unsigned splits[WG_SPLITS_MAX]; /* of k that the library tries; the first is 1 */
-    struct wg_kernel_error known;   /* kernel told by a profile */
-    struct wg_kernel_error chosen;  /* kernel chosen by the model */
+    unsigned splits[WG_SPLITS_MAX]; /* of k that are tried without a tree; the first is 1 */
+    size_t option_count;
+    struct wg_kernel_option options[WG_CHOICES_MAX];
+    size_t node_count; /* 0: no tree: any tile and split may be chosen */
+    struct wg_tree_node nodes[WG_TREE_NODES_MAX];
+    struct wg_kernel_error known;  /* kernel told by a profile */
+    struct wg_kernel_error chosen; /* kernel chosen by the model */
 };
 
 const char *wg__op_class_name(enum wg_op_class op);

@@ -18,58 +18,63 @@ void wg__wave_machine_init(struct wg_wave_machine *machine, const struct wg_gpu_
         .floor_s = params->floor_s,
         .norm = params->norm,
         .split_traffic = params->split_traffic,
-        .reuse = params->reuse,
-        .l2_bytes = gpu->l2_bytes,
+        .long_k = params->long_k,
+        .long_power = params->long_power,
+        .long_cost = params->long_cost,
     };
 }
 
-/* Blocks' worth of time on the busiest SM, which runs `blocks` of them. */
-static double block_times(const struct wg_tile_params *tile, double blocks)
+void wg__wave_work_init(struct wg_wave_work *work, const struct wg_wave_machine *machine,
+                        const struct wg_gemm *gemm, double bytes)
 {
-    double residencies = floor(blocks / tile->resident);
-    double rest = blocks - residencies * tile->resident;
-    return residencies * tile->resident + (rest > 0.0 ? fmax(rest, tile->saturating) : 0.0);
+    work->gemm = *gemm;
+    work->bytes = bytes;
+    work->slow = 1.0;
+    if (machine->long_cost > 0.0) {
+        double x = pow((double)gemm->k / machine->long_k, machine->long_power);
+        work->slow += machine->long_cost * (1.0 - 1.0 / (1.0 + x));
+    }
 }
 
-/* What the traffic grows by where tiles read A and B again and L2 does not hold them. */
-static double traffic(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
-                      unsigned split_k, const struct wg_gemm *gemm, double bytes)
+static double ceil_div(uint64_t value, unsigned by)
 {
-    double element = wg__dtype_bytes(gemm->dtype);
-    double output = (double)gemm->batch * (double)gemm->m * (double)gemm->n;
-    if (split_k > 1) /* partial sums are written and read in 32 bits */
-        bytes += machine->split_traffic * output * 4.0 * (double)split_k;
-    double again = output * (double)gemm->k *
-                   (1.0 / (double)tile->kernel.tile_m + 1.0 / (double)tile->kernel.tile_n);
-    return bytes + machine->reuse * again * element;
+    return (double)(value / by + (value % by != 0));
 }
 
 void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
-                    unsigned split_k, const struct wg_gemm *gemm, double bytes,
-                    struct wg_wave_time *out)
+                    unsigned split_k, const struct wg_wave_work *work, struct wg_wave_time *out)
 {
     const struct wg_kernel *kernel = &tile->kernel;
-    uint64_t tiles = gemm->batch * ((gemm->m + kernel->tile_m - 1) / kernel->tile_m) *
-                     ((gemm->n + kernel->tile_n - 1) / kernel->tile_n);
-    double k = (double)((gemm->k + split_k - 1) / split_k) + tile->prologue_k;
-    double block_s =
-        2.0 * kernel->tile_m * kernel->tile_n * k / (machine->sm_flops_per_s * tile->efficiency);
-    out->blocks = tiles * split_k;
-    double per_sm = (double)out->blocks / machine->sms;
-    double step = tile->saturating > 1.0 ? tile->resident : 1.0;
-    out->waves = per_sm / step;
-    out->compute_s = block_s * block_times(tile, ceil(per_sm));
-    out->memory_s = traffic(machine, tile, split_k, gemm, bytes) / machine->bandwidth_bytes_per_s;
-    out->full_s = block_s * fmax(per_sm, 1.0); /* compute only, until finish */
+    const struct wg_gemm *gemm = &work->gemm;
+    double blocks = (double)gemm->batch * ceil_div(gemm->m, kernel->tile_m) *
+                    ceil_div(gemm->n, kernel->tile_n) * (double)split_k;
+    double k = ceil_div(gemm->k, split_k) + tile->prologue_k;
+    double block_s = 2.0 * (double)kernel->tile_m * (double)kernel->tile_n * k * work->slow /
+                     (machine->sm_flops_per_s * tile->efficiency);
+    double per_sm = blocks / machine->sms;
+    double whole = ceil(per_sm / tile->step) * tile->step;
+    double cost = (1.0 - tile->overlap) * whole + tile->overlap * fmax(per_sm, 1.0);
+    double bytes = work->bytes;
+    if (split_k > 1) /* partial sums are written and read in 32 bits */
+        bytes += machine->split_traffic * 4.0 * (double)split_k * (double)gemm->batch *
+                 (double)gemm->m * (double)gemm->n;
+    out->blocks = blocks < 0x1p63 ? (uint64_t)blocks : UINT64_MAX;
+    out->waves = per_sm / tile->step;
+    out->compute_s = block_s * (cost + tile->fill);
+    out->memory_s = bytes / machine->bandwidth_bytes_per_s;
+    out->full_s = block_s * (per_sm + tile->fill);
 }
 
 static double meet(const struct wg_wave_machine *machine, double compute_s, double memory_s)
 {
     double larger = fmax(compute_s, memory_s);
-    double smaller = fmin(compute_s, memory_s);
-    double both = larger * pow(1.0 + pow(smaller / larger, machine->norm), 1.0 / machine->norm);
-    double ratio = machine->floor_s / both;
-    return both * sqrt(sqrt(1.0 + ratio * ratio * ratio * ratio));
+    double share = fmin(compute_s, memory_s) / larger;
+    double both = larger;
+    if (share > 1e-3) /* less does not show */
+        both *= pow(1.0 + pow(share, machine->norm), 1.0 / machine->norm);
+    double high = fmax(both, machine->floor_s);
+    double low = fmin(both, machine->floor_s) / high;
+    return high * sqrt(sqrt(1.0 + low * low * low * low));
 }
 
 void wg__wave_finish(const struct wg_wave_machine *machine, struct wg_wave_time *out)
