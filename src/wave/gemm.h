@@ -55,7 +55,8 @@ bool wg__conv_is_depthwise(const struct wg_conv *conv); /* one input channel a g
 double wg__gemm_flops(const struct wg_gemm *gemm);
 /* A and B read once, C written once: the least that memory must carry. */
 double wg__gemm_bytes(const struct wg_gemm *gemm);
-/* The same of a convolution: its input, not the k-fold matrix, is read. */
+/* The same of a convolution: its input, not the k-fold matrix, is read. NAN: wg__conv_output fails.
+ */
 double wg__conv_flops(const struct wg_conv *conv);
 double wg__conv_bytes(const struct wg_conv *conv);
 

@@ -51,6 +51,8 @@ struct wg_layer {
     struct wg_conv conv;        /* CONV: dimensions at the present widths */
     struct wg_gemm gemm;        /* GEMM: the same */
     double bytes;               /* BYTES: read and written, at the present widths */
+    uint64_t bytes_channels;    /* BYTES: channels of `out` at the present widths, which bytes and
+                                   parameters follow; 0: no width moves them */
     struct wg_channels in, out; /* CONV: c and filters; GEMM: k and n; BYTES: out only */
     uint64_t parameters;        /* at the present widths */
     const char *kernel_name;    /* from a profile; NULL */
@@ -79,8 +81,10 @@ struct wg_network {
 void wg__network_fini(struct wg_network *network);
 
 /* `layer` with its dimensions, bytes and parameters at other widths: `channels[w]` for each width
- * of the network. A grouped convolution keeps its channels a group, a depth-wise one its one.
- * WG_EINVAL: groups do not divide. */
+ * of the network. A side without parts stays as it is. A grouped convolution keeps its channels a
+ * group, a depth-wise one its one. The kernel stays (the library may choose another one); the
+ * profiled blocks and the measured time hold for the present widths only and go. WG_EINVAL: groups
+ * do not divide, no channel is left, or a product beyond 2^63. */
 enum wg_code wg__layer_at(const struct wg_layer *layer, const uint32_t *channels,
                           struct wg_layer *out, struct wg_error *err);
 
