@@ -70,6 +70,14 @@ int64_t wg__node_int(const struct wg_node *node, const char *name, int64_t fallb
     return attribute != NULL && attribute->type == WG_ATTRIBUTE_INT ? attribute->i : fallback;
 }
 
+const int64_t *wg__node_ints(const struct wg_node *node, const char *name, size_t *count)
+{
+    const struct wg_attribute *attribute = wg__node_attribute(node, name);
+    const bool is_list = attribute != NULL && attribute->type == WG_ATTRIBUTE_INTS;
+    *count = is_list ? attribute->count : 0;
+    return *count != 0 ? attribute->ints : NULL;
+}
+
 int64_t wg__model_opset(const struct wg_model *model, const char *domain)
 {
     for (size_t i = 0; i < model->opset_count; i++) {

@@ -189,6 +189,8 @@ unsigned wg__elem_bits(int elem_type);    /* 0: none that is fixed, or unknown *
 
 const struct wg_attribute *wg__node_attribute(const struct wg_node *node, const char *name);
 int64_t wg__node_int(const struct wg_node *node, const char *name, int64_t fallback);
+/* The list of an INTS attribute; NULL, and a count of 0, where there is none. */
+const int64_t *wg__node_ints(const struct wg_node *node, const char *name, size_t *count);
 int64_t wg__model_opset(const struct wg_model *model, const char *domain); /* 0: not imported */
 
 #endif
