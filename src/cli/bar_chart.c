@@ -65,6 +65,16 @@ static double place(const struct layout *layout, double value)
            wg__ticks_place(&layout->x, fmax(value, 0)) * (layout->right - layout->left);
 }
 
+static void draw_part(const struct layout *layout, const struct wg_bar *bar, double middle,
+                      double from, double to, const char *opacity)
+{
+    wg__buffer_printf(layout->out,
+                      "<rect class=\"c%d\" fill=\"currentColor\" fill-opacity=\"%s\" "
+                      "x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\"/>\n",
+                      (int)bar->color, opacity, from, middle - BAR_HEIGHT / 2, to - from,
+                      BAR_HEIGHT);
+}
+
 static void draw_bar(const struct layout *layout, size_t index)
 {
     const struct wg_bar *bar = &layout->chart->bars[index];
@@ -76,12 +86,12 @@ static void draw_bar(const struct layout *layout, size_t index)
     wg__append_escaped(out, bar->label);
     wg__buffer_puts(out, "</text>\n");
     if (has_bar(bar)) {
+        const bool has_part = bar->end_part > 0 && bar->end_part <= bar->value;
+        const double split = place(layout, bar->value - (has_part ? bar->end_part : 0));
         end = place(layout, bar->value);
-        wg__buffer_printf(out,
-                          "<rect class=\"c%d\" fill=\"currentColor\" fill-opacity=\".8\" "
-                          "x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\"/>\n",
-                          (int)bar->color, layout->left, middle - BAR_HEIGHT / 2,
-                          end - layout->left, BAR_HEIGHT);
+        draw_part(layout, bar, middle, layout->left, split, ".8");
+        if (has_part)
+            draw_part(layout, bar, middle, split, end, ".3");
     }
     if (has_interval(bar)) {
         const double low = place(layout, bar->low), high = place(layout, bar->high);

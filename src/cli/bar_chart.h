@@ -23,6 +23,8 @@ struct wg_bar {
     double low, high;  /* its interval; NAN: none */
     const char *text;  /* behind the bar */
     enum wg_plot_color color;
+    double
+        end_part; /* so much of the value, at the bar's end, is drawn pale: what could be saved */
 };
 
 struct wg_bar_chart {

@@ -37,10 +37,10 @@ static void lengths_are_as_the_values(void **state)
 {
     (void)state;
     const double none = (double)NAN;
-    const struct wg_bar bars[] = {{"one", 10, none, none, "10 %", WG_PLOT_BLUE},
-                                  {"two", 40, 30, 50, "40 %", WG_PLOT_GREY},
-                                  {"zero", 0, none, none, "0 %", WG_PLOT_GREEN},
-                                  {"none", none, none, none, "-", WG_PLOT_GREEN}};
+    const struct wg_bar bars[] = {{"one", 10, none, none, "10 %", WG_PLOT_BLUE, 0},
+                                  {"two", 40, 30, 50, "40 %", WG_PLOT_GREY, 0},
+                                  {"zero", 0, none, none, "0 %", WG_PLOT_GREEN, 0},
+                                  {"none", none, none, none, "-", WG_PLOT_GREEN, 0}};
     struct wg_buffer out;
     write_chart(bars, 4, &out);
     assert_false(out.failed);
@@ -59,6 +59,28 @@ static void lengths_are_as_the_values(void **state)
     wg__buffer_fini(&out);
 }
 
+static void what_could_be_saved_is_the_pale_end(void **state)
+{
+    (void)state;
+    const double none = (double)NAN;
+    const struct wg_bar bars[] = {{"whole", 40, none, none, "40", WG_PLOT_BLUE, 0},
+                                  {"part", 40, none, none, "40", WG_PLOT_BLUE, 10},
+                                  {"too much", 40, none, none, "40", WG_PLOT_BLUE, 41},
+                                  {"unknown", 40, none, none, "40", WG_PLOT_BLUE, none}};
+    struct wg_buffer out;
+    write_chart(bars, 4, &out);
+    check_well_formed(out.data);
+    assert_int_equal(count_of(out.data, "<rect "), 5);
+    assert_int_equal(count_of(out.data, "fill-opacity=\".3\""), 1);
+    const double whole = attribute(out.data, 0, "width=\"");
+    check_close_abs(attribute(out.data, 1, "width=\""), 0.75 * whole, 0, 0.2);
+    check_close_abs(attribute(out.data, 2, "width=\""), 0.25 * whole, 0, 0.2);
+    check_close_abs(attribute(out.data, 2, " x=\""), attribute(out.data, 1, " x=\"") + 0.75 * whole,
+                    0, 0.2);
+    check_close_abs(attribute(out.data, 3, "width=\""), whole, 0, 0);
+    wg__buffer_fini(&out);
+}
+
 static void nothing_to_show_is_no_harm(void **state)
 {
     (void)state;
@@ -66,8 +88,8 @@ static void nothing_to_show_is_no_harm(void **state)
     write_chart(NULL, 0, &out);
     check_well_formed(out.data);
     wg__buffer_fini(&out);
-    const struct wg_bar bars[] = {{"none", (double)INFINITY, (double)NAN, 3, "-", WG_PLOT_GREEN},
-                                  {"below", -1, -2, 0, "-1", WG_PLOT_GREEN}};
+    const struct wg_bar bars[] = {{"none", (double)INFINITY, (double)NAN, 3, "-", WG_PLOT_GREEN, 0},
+                                  {"below", -1, -2, 0, "-1", WG_PLOT_GREEN, 0}};
     write_chart(bars, 2, &out);
     check_well_formed(out.data);
     assert_int_equal(count_of(out.data, "<rect "), 0);
@@ -79,7 +101,7 @@ static void nothing_to_show_is_no_harm(void **state)
 static void memory_that_runs_out_is_remembered(void **state)
 {
     (void)state;
-    const struct wg_bar bars[] = {{"one", 10, 9, 11, "10 %", WG_PLOT_BLUE}};
+    const struct wg_bar bars[] = {{"one", 10, 9, 11, "10 %", WG_PLOT_BLUE, 0}};
     struct wg_buffer out;
     wg__alloc_fail_from(1);
     write_chart(bars, 1, &out);
@@ -92,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_are_as_the_values),
+        cmocka_unit_test(what_could_be_saved_is_the_pale_end),
         cmocka_unit_test(nothing_to_show_is_no_harm),
         cmocka_unit_test(memory_that_runs_out_is_remembered),
     };
