@@ -166,28 +166,51 @@ static enum wg_code read_capabilities(struct wg_gpu_table *table, struct wg_erro
     return code;
 }
 
+static const struct wg_capability *find_capability(const struct wg_gpu_table *table,
+                                                   const struct wg_gpu_spec *spec)
+{
+    for (size_t i = 0; i < table->capability_count; i++)
+        if (table->capabilities[i].cc_major == spec->cc_major &&
+            table->capabilities[i].cc_minor == spec->cc_minor)
+            return &table->capabilities[i];
+    return NULL;
+}
+
+void wg__gpu_table_limits(const struct wg_gpu_table *table, struct wg_gpu_spec *spec)
+{
+    const struct wg_capability *known = find_capability(table, spec);
+    if (known == NULL)
+        return;
+    spec->max_threads_per_sm = known->max_threads_per_sm;
+    spec->max_blocks_per_sm = known->max_blocks_per_sm;
+    spec->registers_per_sm = known->registers_per_sm;
+    spec->shared_memory_per_sm_bytes = known->shared_memory_per_sm_bytes;
+    spec->max_shared_memory_per_block_bytes = known->max_shared_memory_per_block_bytes;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->rows[i].spec.cc_major == spec->cc_major &&
+            table->rows[i].spec.cc_minor == spec->cc_minor) {
+            spec->arch = table->rows[i].spec.arch;
+            break;
+        }
+}
+
 /* What SMs of the GPU's compute capability hold. */
 static enum wg_code add_limits(const struct wg_gpu_table *table, const struct wg_csv *csv,
                                struct wg_gpu_spec *spec, struct wg_error *err)
 {
-    for (size_t i = 0; i < table->capability_count; i++) {
-        const struct wg_capability *known = &table->capabilities[i];
-        if (known->cc_major != spec->cc_major || known->cc_minor != spec->cc_minor)
-            continue;
-        spec->max_threads_per_sm = known->max_threads_per_sm;
-        spec->max_blocks_per_sm = known->max_blocks_per_sm;
-        spec->registers_per_sm = known->registers_per_sm;
-        spec->shared_memory_per_sm_bytes = known->shared_memory_per_sm_bytes;
-        spec->max_shared_memory_per_block_bytes = known->max_shared_memory_per_block_bytes;
-        return WG_OK;
+    if (find_capability(table, spec) == NULL) {
+        size_t column;
+        enum wg_code code = wg__csv_column(csv, "cc", &column, err);
+        return code != WG_OK ? code
+                             : wg__csv_fail(csv, column, err,
+                                            "compute capability %u.%u is not in "
+                                            "compute_capabilities.csv",
+                                            spec->cc_major, spec->cc_minor);
     }
-    size_t column;
-    enum wg_code code = wg__csv_column(csv, "cc", &column, err);
-    return code != WG_OK ? code
-                         : wg__csv_fail(csv, column, err,
-                                        "compute capability %u.%u is not in "
-                                        "compute_capabilities.csv",
-                                        spec->cc_major, spec->cc_minor);
+    const char *arch = spec->arch;
+    wg__gpu_table_limits(table, spec);
+    spec->arch = arch;
+    return WG_OK;
 }
 
 /* `key` must be something, and no name of a GPU above. */

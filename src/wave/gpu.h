@@ -76,4 +76,8 @@ const struct wg_gpu_spec *wg__gpu_table_at(const struct wg_gpu_table *table, siz
 enum wg_code wg__gpu_table_find(const struct wg_gpu_table *table, const char *name,
                                 const struct wg_gpu_spec **out, struct wg_error *err);
 
+/* Fills what an SM of `spec`'s compute capability holds, and the generation's name, which lives as
+ * long as the table. A compute capability that is not known leaves all as it is. */
+void wg__gpu_table_limits(const struct wg_gpu_table *table, struct wg_gpu_spec *spec);
+
 #endif
