@@ -42,6 +42,7 @@ struct wg_csv {
     struct wg_arena arena; /* the column names */
     const char **columns;  /* in the arena */
     size_t column_count;   /* 0 while the header is read */
+    bool is_loose;
 
     char *record; /* owned; the fields' texts */
     size_t record_size;
@@ -289,9 +290,9 @@ static enum wg_code adopt_header(struct wg_csv *csv, struct wg_error *err)
         return stop_memory(csv, err);
     for (size_t i = 0; i < csv->field_count; i++) {
         const char *name = csv->record + csv->fields[i];
-        if (*name == '\0')
+        if (*name == '\0' && !csv->is_loose)
             return STOP_AT(csv, csv->record_line, err, "column %zu has no name", i + 1);
-        for (size_t j = 0; j < i; j++) {
+        for (size_t j = 0; j < i && !csv->is_loose; j++) {
             if (strcmp(columns[j], name) == 0)
                 return STOP_AT(csv, csv->record_line, err, "columns %zu and %zu are both '%.*s'",
                                j + 1, i + 1, shown(name), name);
@@ -325,8 +326,38 @@ static enum wg_code read_header(struct wg_csv *csv, struct wg_error *err)
     return adopt_header(csv, err);
 }
 
-/* Takes over `source`, also when it fails. */
-static enum wg_code open_reader(struct wg_csv **out, struct wg_source *source, struct wg_error *err)
+static bool has_mark(const struct wg_csv *csv, const char *const *marks)
+{
+    for (size_t i = 0; i < csv->field_count && i < WG_CSV_COLUMNS_MAX; i++)
+        for (size_t mark = 0; marks[mark] != NULL; mark++)
+            if (strcmp(csv->record + csv->fields[i], marks[mark]) == 0)
+                return true;
+    return false;
+}
+
+/* Passes records up to the header. */
+static enum wg_code find_header(struct wg_csv *csv, const char *const *marks, struct wg_error *err)
+{
+    csv->is_loose = true;
+    if (wg__source_skip_mark(&csv->source, err) != WG_OK)
+        return csv->source.stopped;
+    for (;;) {
+        size_t blanks = 0;
+        size_t first = 0;
+        if (skip_blank_lines(csv, &blanks, &first, err) != WG_OK)
+            return csv->source.stopped;
+        if (wg__source_peek(&csv->source, err) == WG_SOURCE_END)
+            return STOP_AT(csv, csv->source.line, err, "no header with a column '%s'", marks[0]);
+        if (read_record(csv, err) != WG_OK)
+            return csv->source.stopped;
+        if (has_mark(csv, marks))
+            return adopt_header(csv, err);
+    }
+}
+
+/* Takes over `source`, also when it fails. `marks`: of a loose reader; NULL. */
+static enum wg_code open_reader(struct wg_csv **out, struct wg_source *source,
+                                const char *const *marks, struct wg_error *err)
 {
     struct wg_csv *csv = wg__alloc_zeroed(1, sizeof *csv);
     if (csv == NULL) {
@@ -336,7 +367,7 @@ static enum wg_code open_reader(struct wg_csv **out, struct wg_source *source, s
     }
     csv->source = *source;
     wg__arena_init(&csv->arena);
-    const enum wg_code code = read_header(csv, err);
+    const enum wg_code code = marks != NULL ? find_header(csv, marks, err) : read_header(csv, err);
     if (code != WG_OK) {
         wg__csv_close(csv);
         return code;
@@ -349,7 +380,7 @@ enum wg_code wg__csv_open(struct wg_csv **out, const char *path, struct wg_error
 {
     struct wg_source source;
     const enum wg_code code = wg__source_open(&source, path, err);
-    return code == WG_OK ? open_reader(out, &source, err) : code;
+    return code == WG_OK ? open_reader(out, &source, NULL, err) : code;
 }
 
 enum wg_code wg__csv_open_memory(struct wg_csv **out, const char *name, const char *bytes,
@@ -357,7 +388,13 @@ enum wg_code wg__csv_open_memory(struct wg_csv **out, const char *name, const ch
 {
     struct wg_source source;
     const enum wg_code code = wg__source_open_memory(&source, name, bytes, length, err);
-    return code == WG_OK ? open_reader(out, &source, err) : code;
+    return code == WG_OK ? open_reader(out, &source, NULL, err) : code;
+}
+
+enum wg_code wg__csv_open_loose(struct wg_csv **out, struct wg_source *source,
+                                const char *const *marks, struct wg_error *err)
+{
+    return open_reader(out, source, marks, err);
 }
 
 void wg__csv_close(struct wg_csv *csv)
@@ -385,6 +422,14 @@ static enum wg_code give_blank(struct wg_csv *csv, struct wg_error *err)
     return append(csv, "", 1, err);
 }
 
+/* Gives a record of a loose reader as many fields as the header has. */
+static void fit_record(struct wg_csv *csv)
+{
+    for (size_t i = csv->field_count; i < csv->column_count; i++)
+        csv->fields[i] = csv->record_size - 1; /* the zero byte behind the last field */
+    csv->field_count = csv->column_count;
+}
+
 enum wg_code wg__csv_next(struct wg_csv *csv, bool *has_record, struct wg_error *err)
 {
     if (csv->source.stopped != WG_OK)
@@ -402,14 +447,16 @@ enum wg_code wg__csv_next(struct wg_csv *csv, bool *has_record, struct wg_error 
             *has_record = false;
             return WG_OK;
         }
-        if (blanks != 0 && csv->column_count > 1)
+        if (blanks != 0 && csv->column_count > 1 && !csv->is_loose)
             return STOP_AT(csv, first, err, "a blank line between records");
-        csv->blanks_owed = blanks;
+        csv->blanks_owed = csv->is_loose ? 0 : blanks;
         csv->blanks_first = first;
     }
     const enum wg_code code = csv->blanks_owed != 0 ? give_blank(csv, err) : read_record(csv, err);
     if (code != WG_OK)
         return code;
+    if (csv->is_loose)
+        fit_record(csv);
     if (csv->field_count != csv->column_count)
         return STOP_AT(csv, csv->record_line, err,
                        "expected %zu fields as in the header, found %zu", csv->column_count,

@@ -19,9 +19,10 @@
 
 #include "base/error.h"
 
-enum { WG_CSV_COLUMNS_MAX = 1024 };
+enum { WG_CSV_COLUMNS_MAX = 4096 };
 
 struct wg_csv;
+struct wg_source;
 
 /* Opens `path` (gzip is recognised by its magic bytes, whatever the name) and reads the header.
  * WG_ENOENT / WG_EPERM / WG_EIO when it cannot be read, WG_EDATA when it is empty or its header has
@@ -33,6 +34,13 @@ enum wg_code wg__csv_open(struct wg_csv **out, const char *path, struct wg_error
  * in messages and is copied. */
 enum wg_code wg__csv_open_memory(struct wg_csv **out, const char *name, const char *bytes,
                                  size_t length, struct wg_error *err);
+
+/* For what tools print: lines before the header pass. The header is the first record that has a
+ * column called one of `marks` (NULL ends them); of columns with one name the first counts. A
+ * record may have fewer fields, which then are "", or more, which are dropped; blank lines pass.
+ * WG_EDATA: no header. `source` is taken over, also when it fails. */
+enum wg_code wg__csv_open_loose(struct wg_csv **out, struct wg_source *source,
+                                const char *const *marks, struct wg_error *err);
 void wg__csv_close(struct wg_csv *csv);
 
 /* The column called `name`; WG_EDATA with the list of columns that exist when there is none. */
