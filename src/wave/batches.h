@@ -22,10 +22,14 @@ struct wg_batch_point {
     uint32_t free_to; /* the largest batch at no more than 1 % more time */
 };
 
-/* Times of the whole network at batches 1 .. `most`, where its dimensions are given at `samples`;
- * `points` holds `most`. */
+/* Times of the whole network, whose dimensions are given at `samples`, at batches 1 .. `most`;
+ * `points` holds `most`. WG_EINVAL: samples or most is 0; errors of a layer's prediction. No
+ * allocation; layers that are alike are predicted once. */
 enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_network *network,
                          uint32_t samples, uint32_t most, struct wg_batch_point *points,
                          struct wg_error *err);
+
+/* From times alone: fills all but batch and time_s, which stand in rising order of batch. */
+void wg__batches_judge(struct wg_batch_point *points, size_t count);
 
 #endif
