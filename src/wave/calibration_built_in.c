@@ -6,6 +6,7 @@
  */
 #include <stddef.h>
 
+#include "wave/calibration_estimates.h"
 #include "wave/calibration_fp32.h"
 #include "wave/calibration_set.h"
 
@@ -13,6 +14,7 @@ static const struct {
     const char *name, *bytes;
     size_t length;
 } documents[] = {
+    {"built-in estimates.json", calibration_estimates, sizeof calibration_estimates},
     {"built-in fp32.json", calibration_fp32, sizeof calibration_fp32},
 };
 

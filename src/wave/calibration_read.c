@@ -94,6 +94,8 @@ static const struct field fields[] = {
     FIELD("flops_share", 1e-3, 4.0, params.flops_share),
     FIELD("bandwidth_share", 1e-3, 4.0, params.bandwidth_share),
     FIELD("floor_s", 1e-9, 1.0, params.floor_s),
+    FIELD("start_s", 0.0, 1.0, params.start_s),
+    FIELD("split_s", 0.0, 1.0, params.split_s),
     FIELD("norm", 1.0, 64.0, params.norm),
     FIELD("split_traffic", 0.0, 16.0, params.split_traffic),
     FIELD("long_k", 1.0, 1e12, params.long_k),
@@ -121,18 +123,18 @@ static enum wg_code read_error(const struct place *place, const json_t *json, co
     return code;
 }
 
-enum { TILE_NUMBERS = 13 };
+enum { TILE_NUMBERS = 14 };
 
 static enum wg_code read_tile(const struct place *place, const json_t *json, size_t index,
                               struct wg_tile_params *out)
 {
     static const double range[TILE_NUMBERS][2] = {
-        {1, 4096}, {1, 4096}, {0, 4096}, {0, 1024}, {1, 16}, {1, 16},  {0, 1},
-        {0, 1},    {1e-3, 8}, {0, 1024}, {0, 1e5},  {0, 1},  {1, 1024}};
+        {1, 4096}, {1, 4096}, {0, 4096}, {0, 1024}, {1, 16},  {1, 16}, {0, 1},
+        {0, 1},    {0, 64},   {1e-3, 8}, {0, 1024}, {0, 1e5}, {0, 1},  {1, 1024}};
     char field[64];
     (void)snprintf(field, sizeof field, "tiles[%zu]", index);
     if (json_array_size(json) != TILE_NUMBERS)
-        return fail(place, field, "an array of 13 numbers");
+        return fail(place, field, "an array of 14 numbers");
     double values[TILE_NUMBERS];
     for (size_t i = 0; i < TILE_NUMBERS; i++) {
         (void)snprintf(field, sizeof field, "tiles[%zu][%zu]", index, i);
@@ -146,16 +148,17 @@ static enum wg_code read_tile(const struct place *place, const json_t *json, siz
                    .tile_n = (unsigned)values[1],
                    .tile_k = (unsigned)values[2],
                    .threads = (unsigned)values[3],
+                   .slices = (unsigned)values[8],
                    .split_k = 1,
                    .cluster_m = (unsigned)values[4],
                    .cluster_n = (unsigned)values[5],
                    .is_persistent = values[6] != 0.0},
         .is_winograd = values[7] != 0.0,
-        .efficiency = values[8],
-        .fill = values[9],
-        .prologue_k = values[10],
-        .overlap = values[11],
-        .step = values[12],
+        .efficiency = values[9],
+        .fill = values[10],
+        .prologue_k = values[11],
+        .overlap = values[12],
+        .step = values[13],
     };
     return WG_OK;
 }

@@ -4,10 +4,15 @@
  *
  * Tiles and points are arrays, not objects, to keep a document with thousands of points small:
  *
- *     tile    [tile_m, tile_n, tile_k, threads, cluster_m, cluster_n, persistent, winograd (0 or
- * 1), efficiency, fill, prologue_k, overlap, step] option  [index of a tile, split_k] node
- * [feature, threshold, index of the lower child] or, a leaf, [options as bits] point   [batch, m,
- * n, k, bytes, time_s]
+ *     tile
+ *         tile_m, tile_n, tile_k, threads, cluster_m, cluster_n, persistent (0 or 1),
+ *         winograd (0 or 1), slices, efficiency, fill, prologue_k, overlap, step
+ *     option
+ *         index of a tile, split_k
+ *     node
+ *         feature, threshold, index of the lower child; a leaf: its options as bits
+ *     point
+ *         batch, m, n, k, bytes, time_s
  *
  * Threads: one thread at a time.
  */
@@ -41,7 +46,7 @@ static void write_tile(struct wg_json *json, const struct wg_tile_params *tile)
     const struct wg_kernel *kernel = &tile->kernel;
     const unsigned whole[] = {kernel->tile_m,        kernel->tile_n,    kernel->tile_k,
                               kernel->threads,       kernel->cluster_m, kernel->cluster_n,
-                              kernel->is_persistent, tile->is_winograd};
+                              kernel->is_persistent, tile->is_winograd, kernel->slices};
     const double real[] = {tile->efficiency, tile->fill, tile->prologue_k, tile->overlap,
                            tile->step};
     wg__json_array(json);
@@ -85,6 +90,8 @@ static void write_params(struct wg_json *json, const struct wg_kernel_params *pa
     wg__json_member_double(json, "flops_share", rounded(params->flops_share));
     wg__json_member_double(json, "bandwidth_share", rounded(params->bandwidth_share));
     wg__json_member_double(json, "floor_s", rounded(params->floor_s));
+    wg__json_member_double(json, "start_s", rounded(params->start_s));
+    wg__json_member_double(json, "split_s", rounded(params->split_s));
     wg__json_member_double(json, "norm", rounded(params->norm));
     wg__json_member_double(json, "split_traffic", rounded(params->split_traffic));
     wg__json_member_double(json, "long_k", rounded(params->long_k));

@@ -23,6 +23,7 @@
 struct wg_kernel {
     unsigned tile_m, tile_n, tile_k; /* 0: not known */
     unsigned threads;                /* of a thread block; 0: not known */
+    unsigned slices;                 /* of k, that a block's warps share out; 0: not told */
     unsigned split_k;                /* thread blocks that share one tile's k; at least 1 */
     unsigned cluster_m, cluster_n;   /* thread blocks scheduled together (Hopper on); at least 1 */
     bool is_persistent;              /* one block an SM takes tile after tile */

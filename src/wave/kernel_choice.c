@@ -66,6 +66,7 @@ void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *
         double distance = fabs(log2((double)has->tile_m / kernel->tile_m)) +
                           fabs(log2((double)has->tile_n / kernel->tile_n)) +
                           (has->threads != kernel->threads ? 0.01 : 0.0) +
+                          (has->slices != kernel->slices ? 0.02 : 0.0) +
                           (params->tiles[i].is_winograd ? 8.0 : 0.0);
         if (distance < least) {
             least = distance;
@@ -73,4 +74,10 @@ void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *
         }
     }
     out->kernel = *kernel;
+}
+
+bool wg__conv_may_winograd(const struct wg_conv *conv)
+{
+    return conv->r == 3 && conv->s == 3 && conv->stride_h == 1 && conv->stride_w == 1 &&
+           conv->dilation_h == 1 && conv->dilation_w == 1 && conv->groups == 1;
 }

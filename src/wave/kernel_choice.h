@@ -24,5 +24,7 @@ void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wa
  * geometry. `kernel` has a tile. */
 void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *kernel,
                  struct wg_tile_params *out);
+/* Winograd's minimal filtering is for small dense filters that move by one. */
+bool wg__conv_may_winograd(const struct wg_conv *conv);
 
 #endif

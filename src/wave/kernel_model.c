@@ -48,7 +48,7 @@ static void fill_slot(struct wg_kernel_model *model, const struct wg_calibration
 {
     struct slot *slot = &model->slots[dtype][op];
     const struct wg_calibrated *entry = NULL;
-    if (!(model->gpu.dense_flops[dtype] > 0.0))
+    if (op != WG_OP_BYTES && !(model->gpu.dense_flops[dtype] > 0.0))
         return;
     slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, &slot->params,
                                          &slot->is_transferred, &entry);
@@ -176,13 +176,6 @@ static void predict_bytes(const struct slot *slot, double bytes, struct wg_predi
     fill(slot, &time, &slot->params.chosen, out);
 }
 
-/* Winograd's minimal filtering is for small dense filters that move by one. */
-static bool may_winograd(const struct wg_conv *conv)
-{
-    return conv->r == 3 && conv->s == 3 && conv->stride_h == 1 && conv->stride_w == 1 &&
-           conv->dilation_h == 1 && conv->dilation_w == 1 && conv->groups == 1;
-}
-
 enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const struct wg_conv *conv,
                                    enum wg_conv_pass pass, const struct wg_kernel *known,
                                    struct wg_prediction *out, struct wg_error *err)
@@ -199,7 +192,7 @@ enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const st
     if (wg__conv_is_depthwise(conv)) /* no reuse of the input to speak of: memory decides */
         predict_bytes(slot, wg__conv_bytes(conv), out);
     else
-        predict(slot, &gemm, wg__conv_bytes(conv), known, may_winograd(conv), out);
+        predict(slot, &gemm, wg__conv_bytes(conv), known, wg__conv_may_winograd(conv), out);
     return WG_OK;
 }
 

@@ -210,6 +210,8 @@ static bool parse_library(const struct word *words, size_t count, struct wg_kern
             for (size_t s = at + 1; s + 1 < count; s++)
                 if (starts_with(&words[s], "stages") && sizes_at(words, count, s + 1).count == 2)
                     out->tile_k = sizes_at(words, count, s + 1).side[0];
+            const struct sizes slices = sizes_of_key(words, count, "sliced");
+            out->slices = slices.count == 2 ? slices.side[1] : 0;
             return true;
         }
     }

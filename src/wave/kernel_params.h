@@ -71,7 +71,9 @@ struct wg_kernel_error {
 struct wg_kernel_params {
     double flops_share;     /* of dense_flops, that the best tile sustains under the power limit */
     double bandwidth_share; /* of memory_bandwidth_bytes_per_s */
-    double floor_s;         /* launch */
+    double floor_s;         /* the host's part of a launch, that runs beside a longer kernel */
+    double start_s;         /* the GPU's part, before a kernel's first block multiplies */
+    double split_s;         /* more where split-K needs a second kernel to sum up */
     double norm;            /* p of how compute and memory meet: 1 adds, large takes the greater */
     double split_traffic;   /* bytes of split-K's partial sums that count: 0 free .. 1 all */
     double long_k;          /* walks along a k much longer than this miss the TLB and DRAM pages, */

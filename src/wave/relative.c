@@ -27,9 +27,9 @@ static bool is_sixteen_bit(enum wg_dtype dtype)
     return dtype == WG_DTYPE_FP16 || dtype == WG_DTYPE_BF16;
 }
 
-static double dtype_distance(enum wg_dtype a, enum wg_dtype b)
+static double dtype_distance(enum wg_op_class op, enum wg_dtype a, enum wg_dtype b)
 {
-    if (a == b)
+    if (a == b || op == WG_OP_BYTES) /* bytes are bytes */
         return 0.0;
     if (is_sixteen_bit(a) && is_sixteen_bit(b))
         return 0.1;
@@ -55,6 +55,8 @@ static double gpu_distance(const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
 {
     if (strcmp(gpu->id, entry->gpu) == 0)
         return 0.0;
+    if (entry->op == WG_OP_BYTES)
+        dtype = WG_DTYPE_FP32;
     double intensity = gpu->dense_flops[dtype] / gpu->memory_bandwidth_bytes_per_s;
     double other = entry->dense_flops / entry->memory_bandwidth_bytes_per_s;
     return 0.1 + fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
@@ -77,8 +79,8 @@ bool wg__relative_find(const struct wg_calibration *calibration, const struct wg
     double least = INFINITY;
     for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
         const struct wg_calibrated *entry = wg__calibration_at(calibration, i);
-        double distance = dtype_distance(dtype, entry->dtype) + op_distance(op, entry->op) +
-                          gpu_distance(gpu, dtype, entry);
+        double distance = dtype_distance(entry->op, dtype, entry->dtype) +
+                          op_distance(op, entry->op) + gpu_distance(gpu, dtype, entry);
         if (distance < least) {
             least = distance;
             nearest = entry;

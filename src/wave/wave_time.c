@@ -16,6 +16,8 @@ void wg__wave_machine_init(struct wg_wave_machine *machine, const struct wg_gpu_
         .sm_flops_per_s = gpu->dense_flops[dtype] * params->flops_share / gpu->sms,
         .bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s * params->bandwidth_share,
         .floor_s = params->floor_s,
+        .start_s = params->start_s,
+        .split_s = params->split_s,
         .norm = params->norm,
         .split_traffic = params->split_traffic,
         .long_k = params->long_k,
@@ -60,9 +62,10 @@ void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_
                  (double)gemm->m * (double)gemm->n;
     out->blocks = blocks < 0x1p63 ? (uint64_t)blocks : UINT64_MAX;
     out->waves = per_sm / tile->step;
-    out->compute_s = block_s * (cost + tile->fill);
+    double start_s = machine->start_s + (split_k > 1 ? machine->split_s : 0.0);
+    out->compute_s = block_s * (cost + tile->fill) + start_s;
     out->memory_s = bytes / machine->bandwidth_bytes_per_s;
-    out->full_s = block_s * (per_sm + tile->fill);
+    out->full_s = block_s * (per_sm + tile->fill) + start_s;
 }
 
 static double meet(const struct wg_wave_machine *machine, double compute_s, double memory_s)

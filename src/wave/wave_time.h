@@ -5,6 +5,7 @@
  *     b       = thread blocks / SMs; B = b rounded up to a multiple of step
  *     block   = 2 * tile_m * tile_n * (ceil(k / split_k) + prologue_k) / (SM's speed * efficiency)
  *     compute = block * ((1 - overlap) * B + overlap * b + fill) * slow(k)
+ *               + start, + split where k is split
  *     slow(k) = 1 + long_cost * x / (1 + x),  x = (k / long_k)^long_power
  *     memory  = bytes / bandwidth
  *     time    = ((compute^p + memory^p)^(4/p) + floor^4)^(1/4)
@@ -30,7 +31,7 @@ struct wg_wave_machine {
     double sms;
     double sm_flops_per_s; /* sustained, at tile efficiency 1 */
     double bandwidth_bytes_per_s;
-    double floor_s;
+    double floor_s, start_s, split_s;
     double norm;
     double split_traffic;
     double long_k, long_power, long_cost;

@@ -1,0 +1,255 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Calibrates and tests the FP32 kernel model on NeuSight's and DeepBench's measurements.
+
+    ninja -C build/release bench/wave_fp32
+    bench/wave_fp32.py --data DIR [--build build/release] [--write data/wave/calibration/fp32.json]
+
+DIR holds neusight/ and deepbench/ as research data has them. Of NeuSight's GEMMs, split `train` (random
+sizes) calibrates and `test` (sizes of transformers) tests; the A100-80GB has only `test` rows, of which
+every fourth shape calibrates and the others test. Convolutions: three of four shapes calibrate. Prints
+Markdown; with --write the calibrations are joined into one document, and vector_fp32.csv gives the bandwidth
+of layers without multiplications.
+"""
+import argparse
+import ast
+import csv
+import gzip
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+
+GPUS = {
+    "A100-PCIe-40GB": "a100-pcie-40gb",
+    "A100-PCIe-80GB": "a100-pcie-80gb",
+    "V100-PCIe-32GB": "v100-pcie-32gb",
+    "P100-PCIe-16GB": "p100-pcie-16gb",
+    "T4": "t4",
+    "P4": "p4",
+}
+NODES = {
+    "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB",
+    "Tesla_P100-PCIE-16GB": "P100-PCIe-16GB",
+    "Tesla_P4": "P4",
+    "Tesla_T4": "T4",
+    "Tesla_V100-PCIE-32GB": "V100-PCIe-32GB",
+}
+
+
+def rows_of(path):
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rt", newline="", encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
+
+
+def fold(row, keys, parts):
+    """A shape's part, the same for every row of that shape."""
+    return zlib.crc32(",".join(row[key] for key in keys).encode()) % parts
+
+
+def gemms(data):
+    """{gpu: (rows to fit, rows to test)}"""
+    kernels = {row["kernel_id"]: row["kernel"] for row in rows_of(data + "/neusight/kernels.csv")}
+    sets = {gpu: ([], []) for gpu in GPUS}
+    for row in rows_of(data + "/neusight/gemm_fp32.csv.gz"):
+        row["kernel"] = kernels[row["kernel_id"]]
+        fits = row["split"] == "train"
+        if row["gpu"] == "A100-PCIe-80GB":
+            fits = fold(row, ("op", "B", "m", "n", "k"), 4) == 0
+        sets[row["gpu"]][0 if fits else 1].append(row)
+    return sets
+
+
+def nodes(data):
+    """{gpu: rows}, each with NeuSight's prediction, in NeuSight's order of dimensions."""
+    sets = {gpu: [] for gpu in NODES.values()}
+    for row in rows_of(data + "/neusight/model_ops_with_predictions.csv"):
+        if row["OpName"] not in ("Linear", "BMM"):
+            continue
+        size = ast.literal_eval(row["FwOps"])[0][1]
+        batch, m, k, n = (1, *size) if row["OpName"] == "Linear" else size
+        sets[NODES[row["device"]]].append(
+            {"op": row["OpName"].lower(), "B": batch, "m": m, "n": n, "k": k,
+             "ms": row["measured_ms"], "neusight": float(row["neusight"])})
+    return sets
+
+
+def convs(data):
+    sets = {}
+    for row in rows_of(data + "/neusight/conv_fp32.csv"):
+        out = {"op": "conv", "N": row["N"], "C": row["C"], "K": row["K"], "R": row["R"], "H": row["H"],
+               "stride": row["stride"], "pad": row["pad"], "ms": row["ms"]}
+        part = fold(out, ("N", "C", "K", "R", "H"), 4)
+        sets.setdefault(row["gpu"], ([], []))[0 if part else 1].append(out)
+    return sets
+
+
+def write_csv(path, rows, columns):
+    with open(path, "w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+GEMM_COLUMNS = ["op", "B", "m", "n", "k", "ms", "kernel", "gx", "gy", "gz", "threads"]
+NODE_COLUMNS = ["op", "B", "m", "n", "k", "ms"]
+CONV_COLUMNS = ["op", "N", "C", "K", "R", "H", "stride", "pad", "ms"]
+
+
+class Bench:
+    def __init__(self, build, folder):
+        self.program = build + "/bench/wave_fp32"
+        self.folder = folder
+
+    def run(self, gpu, fit, tests, calibration=None):
+        """The predictions of `tests` (lists of rows, columns) by what `fit` taught; None: the built-in."""
+        paths = []
+        for name, part in (("fit", fit), ("test", tests)):
+            paths.append("-")
+            if part is not None:
+                paths[-1] = f"{self.folder}/{name}.csv"
+                write_csv(paths[-1], *part)
+        command = [self.program, gpu] + paths + ([calibration] if calibration else [])
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        rows = list(csv.DictReader(said.splitlines()))
+        return [{key: value if key == "op" else float(value) for key, value in row.items()} for row in rows]
+
+
+def mape(rows, key):
+    errors = [abs(row[key] / row["measured_s"] - 1) for row in rows if math.isfinite(row[key])]
+    return 100 * sum(errors) / len(errors) if errors else math.nan
+
+
+def covered(rows, prefix):
+    hits = [row[prefix + "low_s"] <= row["measured_s"] <= row[prefix + "high_s"] for row in rows]
+    return 100 * sum(hits) / len(hits) if hits else math.nan
+
+
+def ranks(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out = [0.0] * len(values)
+    i = 0
+    while i < len(order):
+        j = i
+        while j < len(order) and values[order[j]] == values[order[i]]:
+            j += 1
+        for place in order[i:j]:
+            out[place] = (i + j - 1) / 2
+        i = j
+    return out
+
+
+def spearman(a, b):
+    a, b = ranks(a), ranks(b)
+    mean = (len(a) - 1) / 2
+    cov = sum((x - mean) * (y - mean) for x, y in zip(a, b))
+    return cov / math.sqrt(sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b))
+
+
+def gemm_section(bench, sets, node_sets, keep):
+    print("| GPU | op | rows | kernel known | kernel chosen | covered by the 90 % range (known, chosen) |")
+    print("|---|---|---|---|---|---|")
+    versus = []
+    for gpu, (fit, tests) in sets.items():
+        path = f"{bench.folder}/{gpu}.json"
+        out = bench.run(GPUS[gpu], (fit, GEMM_COLUMNS), (tests, GEMM_COLUMNS), path)
+        keep.append(path)
+        for op in ("linear", "bmm"):
+            part = [row for row in out if row["op"] == op]
+            print(f"| {gpu} | {op} | {len(part)} | {mape(part, 'known_s'):.1f} % | {mape(part, 'chosen_s'):.1f} % "
+                  f"| {covered(part, 'known_'):.0f} %, {covered(part, ''):.0f} % |", flush=True)
+        if gpu in node_sets:
+            out = bench.run(GPUS[gpu], (fit, GEMM_COLUMNS), (node_sets[gpu], NODE_COLUMNS))
+            for op in ("linear", "bmm"):
+                pairs = [(mine, theirs) for mine, theirs in zip(out, node_sets[gpu]) if mine["op"] == op]
+                ours = mape([mine for mine, _ in pairs], "chosen_s")
+                errors = [abs(row["neusight"] / float(row["ms"]) - 1) for _, row in pairs]
+                versus.append((gpu, op, len(pairs), ours, 100 * sum(errors) / len(errors)))
+    print("\n| GPU | op | nodes | wattgov | NeuSight |\n|---|---|---|---|---|")
+    for gpu, op, count, ours, theirs in versus:
+        print(f"| {gpu} | {op} | {count} | {ours:.1f} % | {theirs:.1f} % |{'' if ours < theirs else ' LOST'}")
+
+
+def conv_section(bench, sets, keep):
+    print("\n| GPU | conv rows | kernel chosen | covered |\n|---|---|---|---|")
+    for gpu, (fit, tests) in sorted(sets.items()):
+        path = f"{bench.folder}/{gpu}-conv.json"
+        out = bench.run(GPUS[gpu], (fit, CONV_COLUMNS), (tests, CONV_COLUMNS), path)
+        keep.append(path)
+        print(f"| {gpu} | {len(out)} | {mape(out, 'chosen_s'):.1f} % | {covered(out, ''):.0f} % |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--write")
+    parser.add_argument("--skip", default="", help="sections: gemm, conv")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options.build, folder)
+        keep = []
+        if "gemm" not in options.skip:
+            gemm_section(bench, gemms(options.data), nodes(options.data), keep)
+        if "conv" not in options.skip:
+            conv_section(bench, convs(options.data), keep)
+        if options.write:
+            join(keep, options.data, options.write)
+
+
+OPERANDS = {"add": 3, "mul": 3, "sub": 3, "div": 3, "relu": 2, "gelu": 2, "tanh": 2, "sigmoid": 2}
+
+
+def median(values):
+    values = sorted(values)
+    return values[len(values) // 2]
+
+
+def bytes_entry(like, rows):
+    """Bandwidth and floor of element-wise layers: medians, from 80 MB on, and of the shortest."""
+    speeds, times, errors = [], [], []
+    for row in rows:
+        seconds = 1e-3 * float(row["ms"])
+        size = 4 * OPERANDS[row["op"]] * int(row["B"]) * int(row["H"])
+        times.append((seconds, size))
+        if size > 80e6:
+            speeds.append(size / seconds)
+    entry = json.loads(json.dumps(like))
+    share = median(speeds) / like["memory_bandwidth_bytes_per_s"]
+    floor = sorted(seconds for seconds, _ in times)[len(times) // 50]
+    for seconds, size in times:
+        memory = size / (share * like["memory_bandwidth_bytes_per_s"])
+        errors.append(seconds / (memory**4 + floor**4) ** 0.25)
+    errors.sort()
+    error = {"mape": sum(abs(1 / e - 1) for e in errors) / len(errors), "low": min(1, errors[len(errors) // 20]),
+             "high": max(1, errors[-len(errors) // 20]), "rows": len(errors)}
+    error = {key: float(f"{value:.6g}") for key, value in error.items()}
+    entry.update(op="bytes", bandwidth_share=float(f"{share:.6g}"), floor_s=float(f"{floor:.6g}"), options=[],
+                 tree=[], tiles=like["tiles"][:1], known=error, chosen=error)
+    return entry
+
+
+def join(paths, data, target):
+    """One document, an entry a line."""
+    entries = []
+    for path in paths:
+        with open(path, encoding="utf-8") as text:
+            entries += json.load(text)["entries"]
+    for entry in entries:
+        entry["points"] = []
+    for gpu, name in GPUS.items():
+        rows = [row for row in rows_of(data + "/neusight/vector_fp32.csv")
+                if row["gpu"] == gpu and row["op"] in OPERANDS]
+        like = [entry for entry in entries if entry["gpu"] == name]
+        if rows and like:
+            entries.append(bytes_entry(like[0], rows))
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    with open(target, "w", encoding="utf-8") as out:
+        out.write('{"schema":"wattgov.wave.calibration/1","entries":[\n' + lines + "\n]}\n")
+
+
+sys.exit(main())
