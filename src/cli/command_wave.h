@@ -10,4 +10,6 @@
 
 #include "cli/command.h"
 
+extern const struct wg_command wg__command_wave_plan;
+
 #endif

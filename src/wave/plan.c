@@ -27,7 +27,7 @@ static struct wg_plan_opts with_defaults(const struct wg_plan_opts *opts)
 {
     struct wg_plan_opts full = *opts;
     full.kept = opts->kept != 0 ? opts->kept : 1;
-    full.least = opts->least != 0 ? opts->least : 0.5;
+    full.least = opts->least != 0 ? opts->least : opts->goal == WG_PLAN_ALIGN ? 0.8 : 0.5;
     full.most = opts->most != 0 ? opts->most : 1.25;
     full.alignment = opts->alignment != 0 ? opts->alignment : ALIGNMENT;
     full.candidates = opts->candidates != 0 ? opts->candidates : CANDIDATES;

@@ -49,7 +49,8 @@ struct wg_plan_opts {
     double kept;            /* LATENCY, ALIGN: share of parameters to keep, (0, ..]; 0: 1 */
     bool keeps_flops;       /* operations instead of parameters, whatever the goal */
     double limit_s;         /* PARAMETERS, GROW: 0: the present time */
-    double least, most;     /* each width's range as a factor of the present; 0: 0.5 and 1.25 */
+    double least, most;     /* each width's range as a factor of the present; 0: 0.5 (ALIGN: 0.8)
+                             and 1.25 */
     uint32_t alignment;     /* of every width; 0: 8 */
     size_t candidates;      /* at most so many a width, 4 at least; 0: 24 */
     const uint32_t *pruned; /* the present widths, one each; NULL: those of the network */

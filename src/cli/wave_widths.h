@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Widths that a file gives: a pruned network's, to align (`wattgov wave plan --pruned FILE`).
+ *
+ *     name,channels            CSV; other columns are ignored
+ *     layer1.0.conv1,48
+ *     {"layer1.0.conv1": 48}   JSON; a plan of the command itself (its `after`) is read, too
+ *
+ * A name is that of a width, of a layer that produces it, or the module that torch.onnx.export made
+ * such a layer's name from: "/layer1/layer1.0/conv1/Conv" is "layer1.0.conv1". Widths that are not
+ * named keep what the network has.
+ *
+ * Owns: nothing.    Threads: one thread at a time.
+ */
+#ifndef WG_CLI_WAVE_WIDTHS_H
+#define WG_CLI_WAVE_WIDTHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wave/network.h"
+
+/* Fills `channels`, one a width. WG_EDATA: "FILE:LINE: ...": no such name, two sizes for one width,
+ * 0 or more channels than the network has; WG_ENOENT, WG_EPERM, WG_EIO, WG_ENOMEM. */
+enum wg_code wg__wave_widths_read(const struct wg_network *network, const char *path,
+                                  uint32_t *channels, struct wg_error *err);
+
+/* Whether this layer alone makes the width: its output is the width, channel by channel. */
+bool wg__wave_makes_width(const struct wg_layer *layer, size_t width);
+
+#endif
