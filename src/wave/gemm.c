@@ -77,7 +77,7 @@ static enum wg_code output_side(const char *side, uint64_t size, uint64_t pad_be
 enum wg_code wg__conv_output(const struct wg_conv *conv, uint64_t *p_out, uint64_t *q_out,
                              struct wg_error *err)
 {
-    uint64_t p, q, ignored;
+    uint64_t p = 0, q = 0, ignored;
     enum wg_code code = check_sizes(conv, err);
     if (code == WG_OK)
         code = output_side("height", conv->h, conv->pad_top, conv->pad_bottom, conv->r,
