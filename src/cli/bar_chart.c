@@ -13,7 +13,8 @@
 #include "cli/plot_style.h"
 
 /* Lengths in user units. */
-static const double WIDTH = 360;
+static const double WIDTH_DEFAULT = 360;
+static const double LABEL_SHARE = 0.4; /* of the width, at most */
 static const double EDGE = 3;
 static const double TOP = 32;
 static const double ROW_HEIGHT = 26;
@@ -25,7 +26,7 @@ static const double AXIS_TITLE_HEIGHT = 20;
 struct layout {
     const struct wg_bar_chart *chart;
     struct wg_buffer *out;
-    double left, right, bottom;
+    double width, left, right, bottom;
     struct wg_ticks x;
 };
 
@@ -52,8 +53,9 @@ static void lay_out(struct layout *layout)
         if (has_interval(bar))
             most = fmax(most, bar->high);
     }
-    layout->left = EDGE + label_width + GAP;
-    layout->right = WIDTH - EDGE - text_width - GAP;
+    layout->width = chart->width > 0 ? chart->width : WIDTH_DEFAULT;
+    layout->left = EDGE + fmin(label_width, LABEL_SHARE * layout->width) + GAP;
+    layout->right = layout->width - EDGE - text_width - GAP;
     layout->bottom = TOP + ROW_HEIGHT * (double)chart->bar_count;
     const struct wg_plot_axis axis = {.from_zero = true};
     wg__ticks_choose(&layout->x, &axis, 0, most > 0 ? most : 1, 4, true);
@@ -83,7 +85,7 @@ static void draw_bar(const struct layout *layout, size_t index)
     double end = layout->left;
     wg__buffer_printf(out, "<text class=\"e k\" x=\"%.1f\" y=\"%.1f\">", layout->left - GAP,
                       middle + 4);
-    wg__append_escaped(out, bar->label);
+    (void)wg__plot_text_fit(bar->label, WG_PLOT_TEXT, LABEL_SHARE * layout->width, out);
     wg__buffer_puts(out, "</text>\n");
     if (has_bar(bar)) {
         const bool has_part = bar->end_part > 0 && bar->end_part <= bar->value;
@@ -131,12 +133,12 @@ void wg__bar_chart_write(const struct wg_bar_chart *chart, struct wg_buffer *out
     wg__buffer_printf(out,
                       "<svg class=\"wg-plot\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
                       "style=\"max-width:%.0fpx\" aria-label=\"",
-                      WIDTH, ceil(layout.bottom + TICK_HEIGHT + AXIS_TITLE_HEIGHT + EDGE),
-                      1.15 * WIDTH);
+                      layout.width, ceil(layout.bottom + TICK_HEIGHT + AXIS_TITLE_HEIGHT + EDGE),
+                      1.15 * layout.width);
     wg__append_escaped(out, chart->title);
     wg__buffer_printf(out, "\">\n<text class=\"t\" x=\"%.0f\" y=\"%.0f\">", EDGE,
                       EDGE + WG_PLOT_TITLE);
-    (void)wg__plot_text_fit(chart->title, WG_PLOT_TITLE, WIDTH - 2 * EDGE, out);
+    (void)wg__plot_text_fit(chart->title, WG_PLOT_TITLE, layout.width - 2 * EDGE, out);
     wg__buffer_puts(out, "</text>\n");
     draw_axis(&layout);
     for (size_t i = 0; i < chart->bar_count; i++)

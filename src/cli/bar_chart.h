@@ -32,9 +32,10 @@ struct wg_bar_chart {
     const char *x_title;
     const struct wg_bar *bars; /* from the top down */
     size_t bar_count;
+    unsigned width; /* user units; 0: 360, like a chart in a page's grid */
 };
 
-/* Appends one <svg> element, 360 user units wide like a chart in a page's grid. */
+/* Appends one <svg> element. Labels are cut where they would take more than two fifths of it. */
 void wg__bar_chart_write(const struct wg_bar_chart *chart, struct wg_buffer *out);
 
 #endif

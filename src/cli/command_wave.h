@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 
+extern const struct wg_command wg__command_wave_analyze;
 extern const struct wg_command wg__command_wave_plan;
 
 #endif

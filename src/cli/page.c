@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "cli/bar_chart.h"
 #include "cli/markup.h"
 #include "cli/plot.h"
 #include "cli/table.h"
@@ -185,6 +186,30 @@ void wg__page_figures_begin(struct wg_page *page)
     wg__buffer_puts(page->out, "<div class=\"figures\">\n");
 }
 
+static void end_figure(struct wg_page *page, const char *caption)
+{
+    if (caption != NULL)
+        append_element(page->out, "figcaption", caption);
+    wg__buffer_puts(page->out, "</figure>\n");
+}
+
+void wg__page_bars(struct wg_page *page, const struct wg_bar_chart *chart, const char *caption)
+{
+    if (chart->width > WIDE) {
+        struct wg_bar_chart narrow = *chart;
+        narrow.width = 0;
+        wg__buffer_puts(page->out, "<figure class=\"wide\">\n<div class=\"desk\">\n");
+        wg__bar_chart_write(chart, page->out);
+        wg__buffer_puts(page->out, "</div>\n<div class=\"phone\">\n");
+        wg__bar_chart_write(&narrow, page->out);
+        wg__buffer_puts(page->out, "</div>\n");
+    } else {
+        wg__buffer_puts(page->out, "<figure>\n");
+        wg__bar_chart_write(chart, page->out);
+    }
+    end_figure(page, caption);
+}
+
 void wg__page_figure(struct wg_page *page, const struct wg_plot *plot, const char *caption)
 {
     if (plot->width > WIDE) {
@@ -199,9 +224,7 @@ void wg__page_figure(struct wg_page *page, const struct wg_plot *plot, const cha
         wg__buffer_puts(page->out, "<figure>\n");
         wg__plot_write(plot, page->out);
     }
-    if (caption != NULL)
-        append_element(page->out, "figcaption", caption);
-    wg__buffer_puts(page->out, "</figure>\n");
+    end_figure(page, caption);
 }
 
 void wg__page_figures_end(struct wg_page *page)

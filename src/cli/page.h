@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct wg_bar_chart;
 struct wg_buffer;
 struct wg_plot;
 struct wg_table;
@@ -60,6 +61,7 @@ void wg__page_table(struct wg_page *page, const struct wg_table *table, const ch
  * row of its own; a phone shows it 360 units wide. */
 void wg__page_figures_begin(struct wg_page *page);
 void wg__page_figure(struct wg_page *page, const struct wg_plot *plot, const char *caption);
+void wg__page_bars(struct wg_page *page, const struct wg_bar_chart *chart, const char *caption);
 void wg__page_figures_end(struct wg_page *page);
 
 /* One legend for all charts of a grid, taken from `plot`; stands before the grid. */

@@ -176,9 +176,7 @@ static void write_bars(struct report *report, size_t law, enum chart chart, cons
         return;
     const struct wg_bar_chart of = {
         .title = title, .x_title = x_title, .bars = bars, .bar_count = count};
-    wg__buffer_puts(report->page.out, "<figure>\n");
-    wg__bar_chart_write(&of, report->page.out);
-    wg__buffer_printf(report->page.out, "<figcaption>%s</figcaption>\n</figure>\n", caption);
+    wg__page_bars(&report->page, &of, caption);
 }
 
 /* Share of the batches by their rows. */

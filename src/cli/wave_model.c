@@ -17,6 +17,7 @@
 #include "model/lower.h"
 #include "model/onnx.h"
 #include "model/shapes.h"
+#include "wave/staircase.h"
 
 enum { SNIFF_BYTES = 64, DIM_NAME_SIZE = 256, BUILT_IN_MAX = 64 };
 
@@ -160,6 +161,23 @@ static enum wg_code set_batch(struct wg_model *graph, unsigned batch, uint64_t *
     return WG_OK;
 }
 
+/* A model whose batch is a number, at another one: what counts samples grows in each layer. */
+static enum wg_code rescale(struct wg_wave_model *out, unsigned batch, struct wg_error *err)
+{
+    struct wg_network *network = &out->lowered;
+    if (out->batch == 0)
+        return wg__fail(err, WG_EINVAL, "--batch: no input of %s has a batch", out->name);
+    for (size_t i = 0; i < network->layer_count; i++) {
+        struct wg_layer *layer = &network->layers[i];
+        const enum wg_code code =
+            wg__layer_resize(layer, WG_SWEEP_BATCH, out->batch, batch, layer, err);
+        if (code != WG_OK)
+            return code;
+    }
+    out->batch = batch;
+    return WG_OK;
+}
+
 static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_model_args *args,
                                 struct wg_error *err)
 {
@@ -171,25 +189,40 @@ static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_
         code = set_dim(out->graph, args->dims.items[i], err);
     if (code == WG_OK)
         code = set_batch(out->graph, args->batch, &out->batch, err);
-    if (code == WG_OK && args->batch > 0 && out->batch != args->batch)
-        code = wg__fail(err, WG_EINVAL,
-                        "--batch: %s has a fixed batch of %llu: export it with an open one",
-                        out->name, (unsigned long long)out->batch);
     if (code == WG_OK)
         code = wg__shapes_infer(out->graph, err);
     const struct wg_lower_opts opts = {.dtype = out->dtype, .batch = out->batch};
     if (code == WG_OK)
         code = wg__lower(&out->lowered, out->graph, &opts, err);
     out->network = &out->lowered;
+    for (size_t i = 0; i < out->lowered.layer_count && code == WG_OK; i++)
+        if (out->lowered.layers[i].kind == WG_LAYER_BYTES)
+            out->lowered.layers[i].gemm.dtype = out->dtype;
+    if (code == WG_OK && args->batch > 0 && out->batch != args->batch)
+        code = rescale(out, args->batch, err);
     return code;
 }
 
 /* -- A profile -------------------------------------------------------------------------------- */
 
+/* What all convolutions have as their first dimension; 0: there are none, or they differ. */
+static uint64_t batch_of_convolutions(const struct wg_network *network)
+{
+    uint64_t batch = 0;
+    for (size_t i = 0; i < network->layer_count; i++) {
+        const struct wg_layer *layer = &network->layers[i];
+        if (layer->kind != WG_LAYER_CONV || layer->conv.n == 0)
+            continue;
+        if (batch != 0 && batch != layer->conv.n)
+            return 0;
+        batch = layer->conv.n;
+    }
+    return batch;
+}
+
 static enum wg_code read_profile(struct wg_wave_model *out, const struct wg_wave_model_args *args,
                                  struct wg_error *err)
 {
-    static const char *const kinds[WG_PROFILE_KIND_COUNT] = {"tensorrt", "ncu", "nsys", "torch"};
     const char *given = args->batch > 0           ? "batch"
                         : args->dims.count > 0    ? "set-dim"
                         : args->precision != NULL ? "precision"
@@ -201,8 +234,9 @@ static enum wg_code read_profile(struct wg_wave_model *out, const struct wg_wave
     if (code != WG_OK)
         return code;
     out->profile = &out->read;
-    out->kind = kinds[out->read.kind];
+    out->kind = wg__profile_kind_name(out->read.kind);
     out->network = &out->read.network;
+    out->batch = batch_of_convolutions(out->network);
     return WG_OK;
 }
 

@@ -81,6 +81,30 @@ static void what_could_be_saved_is_the_pale_end(void **state)
     wg__buffer_fini(&out);
 }
 
+static void long_labels_leave_room_for_bars(void **state)
+{
+    (void)state;
+    const double none = (double)NAN;
+    const struct wg_bar bars[] = {
+        {"a name that is much longer than the whole chart is wide, which happens with layers", 40,
+         none, none, "40", WG_PLOT_BLUE, 0}};
+    struct wg_bar_chart chart = {.title = "t", .x_title = "x", .bars = bars, .bar_count = 1};
+    struct wg_buffer out;
+    double widths[2];
+    for (size_t i = 0; i < 2; i++) {
+        chart.width = i == 0 ? 0 : 720;
+        wg__buffer_init(&out);
+        wg__bar_chart_write(&chart, &out);
+        check_well_formed(out.data);
+        assert_non_null(strstr(out.data, i == 0 ? "0 0 360 " : "0 0 720 "));
+        assert_null(strstr(out.data, "happens with layers"));
+        widths[i] = attribute(out.data, 0, "width=\"");
+        wg__buffer_fini(&out);
+    }
+    assert_true(widths[0] > 0.4 * 360);
+    assert_true(widths[1] > 0.4 * 720);
+}
+
 static void nothing_to_show_is_no_harm(void **state)
 {
     (void)state;
@@ -115,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_are_as_the_values),
         cmocka_unit_test(what_could_be_saved_is_the_pale_end),
+        cmocka_unit_test(long_labels_leave_room_for_bars),
         cmocka_unit_test(nothing_to_show_is_no_harm),
         cmocka_unit_test(memory_that_runs_out_is_remembered),
     };
