@@ -12,5 +12,6 @@
 
 extern const struct wg_command wg__command_wave_analyze;
 extern const struct wg_command wg__command_wave_plan;
+extern const struct wg_command wg__command_wave_sweep;
 
 #endif
