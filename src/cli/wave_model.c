@@ -192,7 +192,7 @@ static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_
     if (code == WG_OK)
         code = wg__shapes_infer(out->graph, err);
     const struct wg_lower_opts opts = {.dtype = out->dtype, .batch = out->batch};
-    if (code == WG_OK)
+    if (code == WG_OK && !args->is_graph_only)
         code = wg__lower(&out->lowered, out->graph, &opts, err);
     out->network = &out->lowered;
     for (size_t i = 0; i < out->lowered.layer_count && code == WG_OK; i++)

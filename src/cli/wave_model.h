@@ -32,7 +32,8 @@ struct wg_wave_model_args {
     unsigned batch;   /* 0: not given */
     const char *precision;
     struct wg_option_list dims;
-    const char *times; /* TensorRT's profile.json */
+    const char *times;  /* TensorRT's profile.json */
+    bool is_graph_only; /* a graph's shapes suffice: its layers are not asked for */
 };
 
 /* clang-format off */

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is shown of a profile, and that the measurements made of it read back as they were.
+ */
+#include "cli/wave_import.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "model/measurements.h"
+#include "support/check.h"
+
+/* A linear layer of two kernels, a batched product, a convolution, and one that is not known. */
+static const char trace[] =
+    "{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA A100-SXM4-80GB\",\"numSms\":108}],"
+    "\"traceEvents\":["
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::addmm\",\"args\":{\"External id\":1,"
+    "\"Input Dims\":[[1408],[8,512],[512,1408]],\"Input type\":[\"c10::Half\",\"c10::Half\","
+    "\"c10::Half\"]}},"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::bmm\",\"args\":{\"External id\":2,"
+    "\"Input Dims\":[[96,128,64],[96,64,128]],\"Input type\":[\"float\",\"float\"]}},"
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::cudnn_convolution\",\"args\":{"
+    "\"External id\":3,\"Input Dims\":[[4,6,32,20],[16,3,3,5]],\"Input type\":[\"float\","
+    "\"float\"],\"Concrete Inputs\":[\"\",\"\",\"[1, 2]\",\"[2, 1]\",\"[1, 1]\",\"2\"]}},"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"splitK, \\\"reduce\\\"\",\"ts\":1,\"dur\":3,"
+    "\"args\":{\"device\":0,\"External id\":1,\"grid\":[4,1,1],\"block\":[256,1,1]}},"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ampere_fp16_s16816gemm_fp16_128x64_ldg8_tn\","
+    "\"ts\":2,\"dur\":20.5,\"args\":{\"device\":0,\"External id\":1,\"grid\":[11,1,50],\"block\":"
+    "[128,1,1],\"registers per thread\":128,\"shared memory\":13056}},"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"void k<int, 2>(int)\",\"ts\":3,\"dur\":7,"
+    "\"args\":{\"device\":0,\"External id\":2,\"grid\":[1,1,96],\"block\":[64,1,1]}},"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"c\",\"ts\":4,\"dur\":9,\"args\":{\"device\":0,"
+    "\"External id\":3,\"grid\":[216,1,1],\"block\":[64,1,1]}},"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"d\",\"ts\":5,\"dur\":1.25,\"args\":{\"device\":0,"
+    "\"grid\":[1,1,1]}}]}";
+
+struct stage {
+    struct wg_gpu_table *table;
+    const struct wg_gpu_spec *gpu;
+    struct wg_wave_model model;
+    struct wg_wave_import import;
+};
+
+static void open_stage(struct stage *stage, const char *text)
+{
+    struct wg_error err = {0};
+    *stage = (struct stage){.model = {.name = "t.json", .kind = "torch"}};
+    assert_int_equal(wg__gpu_table_open_built_in(&stage->table, &err), WG_OK);
+    assert_int_equal(wg__gpu_table_find(stage->table, "a100-sxm4-80gb", &stage->gpu, &err), WG_OK);
+    if (wg__profile_read_memory(&stage->model.read, "t.json", text, strlen(text), &err) != WG_OK)
+        fail_msg("%s", err.text);
+    stage->model.profile = &stage->model.read;
+    stage->model.network = &stage->model.read.network;
+    assert_int_equal(wg__wave_import(&stage->import, &stage->model, stage->gpu, false, &err),
+                     WG_OK);
+}
+
+static void close_stage(struct stage *stage)
+{
+    wg__wave_import_fini(&stage->import);
+    wg__profile_fini(&stage->model.read);
+    wg__gpu_table_close(stage->table);
+}
+
+static void counts_blocks_per_sm_and_waves_of_a_launch(void **state)
+{
+    (void)state;
+    struct stage stage;
+    open_stage(&stage, trace);
+    assert_int_equal(stage.import.count, 4);
+    const struct wg_wave_import_row *linear = &stage.import.rows[0];
+    assert_int_equal(linear->blocks, 550);
+    check_close(linear->per_sm, 550.0 / 108.0, 1e-12);
+    /* 128 registers for 4 warps of 32: 16,384 a block, of 65,536; nothing else holds fewer. */
+    check_close(linear->waves, 550.0 / (108.0 * 4.0), 1e-12);
+    check_close(linear->tail, 1.0 - 550.0 / 108.0 / 6.0, 1e-12);
+    check_close(linear->flops, 2.0 * 8 * 512 * 1408, 0.0);
+    const struct wg_wave_import_row *conv = &stage.import.rows[2];
+    check_close(conv->per_sm, 2.0, 1e-12);
+    check_close_abs(conv->tail, 0.0, 0.0, 1e-12);
+    assert_true(isnan(conv->waves)); /* registers are not told */
+    assert_false(stage.import.rows[3].has_gemm);
+    assert_true(isnan(stage.import.rows[3].flops));
+    check_close(stage.import.measured_s, 40.75e-6, 1e-12);
+    close_stage(&stage);
+}
+
+static void makes_measurements_that_read_back_as_they_were(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer csv;
+    struct wg_measurements read = {0};
+    struct wg_error err = {0};
+    open_stage(&stage, trace);
+    wg__buffer_init(&csv);
+    wg__wave_import_csv_header(&csv);
+    assert_int_equal(wg__wave_import_csv(&stage.import, &csv), 3);
+    if (wg__measurements_read_memory(&read, "o.csv", csv.data, csv.length, NULL, &err) != WG_OK)
+        fail_msg("%s in %s", err.text, csv.data);
+    assert_int_equal(read.count, 3);
+    assert_string_equal(read.rows[0].gpu, "NVIDIA A100-SXM4-80GB");
+    for (size_t i = 0; i < 3; i++) {
+        const struct wg_layer *layer = &stage.model.network->layers[i];
+        const struct wg_measured *row = &read.rows[i];
+        check_close(row->time_s, layer->measured_s, 1e-12);
+        assert_int_equal(row->blocks, layer->blocks);
+        assert_int_equal(row->is_conv, layer->kind == WG_LAYER_CONV);
+        assert_int_equal(row->gemm.m, stage.import.rows[i].gemm.m);
+        assert_int_equal(row->gemm.n, stage.import.rows[i].gemm.n);
+        assert_int_equal(row->gemm.k, stage.import.rows[i].gemm.k);
+        assert_int_equal(row->gemm.batch, stage.import.rows[i].gemm.batch);
+        assert_int_equal(row->gemm.dtype, stage.import.rows[i].gemm.dtype);
+        if (row->is_conv) {
+            const struct wg_conv *conv = &row->conv;
+            assert_int_equal(conv->groups, 2);
+            assert_int_equal(conv->stride_h, 2);
+            assert_int_equal(conv->pad_left, 2);
+            assert_int_equal(conv->w, 20);
+        }
+    }
+    assert_string_equal(read.rows[0].op, "linear");
+    assert_string_equal(read.rows[1].op, "bmm");
+    assert_string_equal(read.rows[2].op, "conv");
+    assert_int_equal(read.rows[0].kernel.tile_n, 128);
+    wg__measurements_fini(&read);
+    wg__buffer_fini(&csv);
+    close_stage(&stage);
+}
+
+/* Paddings that differ have no column: such a row would be another convolution. */
+static void leaves_out_what_the_columns_cannot_say(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer csv;
+    open_stage(&stage, trace);
+    stage.model.network->layers[2].conv.pad_bottom = 0;
+    wg__buffer_init(&csv);
+    assert_int_equal(wg__wave_import_csv(&stage.import, &csv), 2);
+    wg__buffer_fini(&csv);
+    close_stage(&stage);
+}
+
+static void refuses_another_gpu_than_the_profile_is_of(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_wave_import import = {0};
+    struct wg_error err = {0};
+    const struct wg_gpu_spec *other = NULL;
+    open_stage(&stage, trace);
+    assert_int_equal(wg__gpu_table_find(stage.table, "h100-sxm-80gb", &other, &err), WG_OK);
+    assert_int_equal(wg__wave_import(&import, &stage.model, other, true, &err), WG_EINVAL);
+    assert_string_equal(err.text,
+                        "--gpu: h100-sxm-80gb has 132 SMs, but t.json was recorded on 108");
+    assert_null(import.rows);
+    close_stage(&stage);
+}
+
+static void shows_layers_by_their_time(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    open_stage(&stage, trace);
+    wg__buffer_init(&text);
+    wg__wave_import_text(&stage.import, 2, false, &text);
+    assert_false(text.failed);
+    assert_non_null(
+        strstr(text.data, "t.json: torch, NVIDIA A100-SXM4-80GB, 108 SMs, 4 layers, 0.04075 ms\n"));
+    const char *linear = strstr(text.data, "aten::addmm#1"), *conv = strstr(text.data, "#3");
+    assert_true(linear != NULL && conv != NULL && linear < conv);
+    assert_null(strstr(text.data, "aten::bmm"));
+    assert_non_null(strstr(text.data, "... and 2 layers that take less time.\n"));
+    wg__buffer_fini(&text);
+    close_stage(&stage);
+}
+
+static void writes_null_for_what_is_not_known(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_buffer text;
+    struct wg_json json;
+    open_stage(&stage, trace);
+    wg__buffer_init(&text);
+    wg__json_init(&json, &text);
+    wg__json_object(&json);
+    wg__wave_import_json(&stage.import, &json);
+    wg__json_close(&json);
+    assert_false(text.failed);
+    assert_non_null(strstr(text.data, "\"name\":\"kernel#4\",\"op\":\"kernel\",\"dtype\":null,"
+                                      "\"B\":null,\"m\":null,\"n\":null,\"k\":null,\"flops\":null,"
+                                      "\"conv\":null"));
+    assert_non_null(strstr(text.data, "\"grid\":[216,1,1],\"blocks\":216,\"blocks_per_sm\":2,"
+                                      "\"waves\":null,\"tail_share\":0,"));
+    wg__buffer_fini(&text);
+    close_stage(&stage);
+}
+
+static void fails_cleanly_without_memory(void **state)
+{
+    (void)state;
+    struct stage stage;
+    struct wg_wave_import import = {0};
+    struct wg_error err = {0};
+    open_stage(&stage, trace);
+    wg__alloc_fail_from(1);
+    assert_int_equal(wg__wave_import(&import, &stage.model, NULL, false, &err), WG_ENOMEM);
+    wg__alloc_fail_from(0);
+    for (size_t nth = 1; nth < 6; nth++) {
+        struct wg_buffer text;
+        wg__buffer_init(&text);
+        wg__alloc_fail_from(nth);
+        wg__wave_import_text(&stage.import, 2, false, &text);
+        wg__alloc_fail_from(0);
+        assert_true(text.failed);
+        wg__buffer_fini(&text);
+    }
+    close_stage(&stage);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_blocks_per_sm_and_waves_of_a_launch),
+        cmocka_unit_test(makes_measurements_that_read_back_as_they_were),
+        cmocka_unit_test(leaves_out_what_the_columns_cannot_say),
+        cmocka_unit_test(refuses_another_gpu_than_the_profile_is_of),
+        cmocka_unit_test(shows_layers_by_their_time),
+        cmocka_unit_test(writes_null_for_what_is_not_known),
+        cmocka_unit_test(fails_cleanly_without_memory),
+    };
+    return run_tests(tests);
+}
