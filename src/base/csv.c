@@ -507,7 +507,7 @@ enum wg_code wg__csv_column(const struct wg_csv *csv, const char *name, size_t *
     for (size_t i = 0; i < csv->column_count; i++) {
         const char *title = csv->columns[i];
         const size_t size = (size_t)shown(title);
-        if (length + size + sizeof ", ..." > sizeof list) {
+        if (length + 2 + size + sizeof ", ..." > sizeof list) {
             memcpy(list + length, ", ...", sizeof ", ...");
             break;
         }

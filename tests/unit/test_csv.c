@@ -216,6 +216,20 @@ static void a_long_list_of_columns_is_cut(void **state)
     assert_string_equal(err.text + strlen(err.text) - 5, ", ...");
     wg__csv_close(csv);
 
+    /* Names of any length meet the end of the list with any number of bytes left. */
+    for (int width = 1; width <= 100; width++) {
+        struct wg_buffer names;
+        wg__buffer_init(&names);
+        for (int i = 0; i < 100; i++)
+            wg__buffer_printf(&names, "%s%0*d", i != 0 ? "," : "", width < 3 ? 3 : width, i);
+        wg__buffer_printf(&names, ",%.*s", width % 3 + 1, "abc");
+        assert_int_equal(wg__csv_open_memory(&csv, "t.csv", names.data, names.length, &err), WG_OK);
+        assert_int_equal(wg__csv_column(csv, "x", &column, &err), WG_EDATA);
+        assert_string_equal(err.text + strlen(err.text) - 5, ", ...");
+        wg__csv_close(csv);
+        wg__buffer_fini(&names);
+    }
+
     wg__buffer_puts(&text, ",one_more");
     assert_int_equal(wg__csv_open_memory(&csv, "t.csv", text.data, text.length, &err), WG_EDATA);
     assert_string_equal(err.text, "t.csv:1: more than 4096 columns");
