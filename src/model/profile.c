@@ -52,10 +52,9 @@ static enum wg_code sniff_object(struct wg_json_scan *scan, const char *name, re
         code = wg__json_scan_more(scan, '}', &has_member, err);
         if (code != WG_OK || !has_member)
             break;
-        *out = strcmp(scan->key, "Layers") == 0        ? wg__profile_tensorrt
-               : strcmp(scan->key, "traceEvents") == 0 ? wg__profile_torch
-                                                       : NULL;
-        if (*out != NULL)
+        const bool is_layers = strcmp(scan->key, "Layers") == 0;
+        *out = is_layers ? wg__profile_tensorrt : wg__profile_torch;
+        if (is_layers || strcmp(scan->key, "traceEvents") == 0)
             return WG_OK;
         code = wg__json_scan_skip(scan, err);
     }
@@ -91,6 +90,7 @@ static enum wg_code sniff_array(struct wg_json_scan *scan, const char *name, rea
     return wg__fail(err, WG_EDATA, "%s: a JSON array, but not of trace events", name);
 }
 
+/* `*out` stays as it is for what is no JSON. */
 static enum wg_code sniff(const struct wg_profile_file *file, reader_fn *out, struct wg_error *err)
 {
     struct wg_source source = {0};
@@ -105,8 +105,6 @@ static enum wg_code sniff(const struct wg_profile_file *file, reader_fn *out, st
             code = sniff_array(&scan, file->name, out, err);
         else if (byte == WG_SOURCE_BROKEN)
             code = source.stopped;
-        else
-            *out = wg__profile_kernels;
     }
     wg__json_scan_fini(&scan);
     wg__source_close(&source);
@@ -157,7 +155,7 @@ enum wg_code wg__profile_kernels(struct wg_profile *profile, const struct wg_pro
 static enum wg_code read_file(struct wg_profile *out, const struct wg_profile_file *file,
                               struct wg_error *err)
 {
-    reader_fn reader = NULL;
+    reader_fn reader = wg__profile_kernels;
     struct wg_profile profile = {.device = ""};
     enum wg_code code = sniff(file, &reader, err);
     if (code != WG_OK)

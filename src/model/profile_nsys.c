@@ -39,11 +39,12 @@ static void unit_of(const char *rest, char out[static UNIT_SIZE])
     const char *from = strchr(rest, '(');
     if (from == NULL)
         from = strrchr(rest, '_');
-    size_t length = 0;
-    for (from = from != NULL ? from + 1 : ""; from[length] != '\0' && from[length] != ')'; length++)
-        if (length + 1 < UNIT_SIZE)
-            out[length] = from[length];
-    out[length < UNIT_SIZE ? length : UNIT_SIZE - 1] = '\0';
+    from = from != NULL ? from + 1 : "";
+    size_t length = strcspn(from, ")");
+    if (length >= UNIT_SIZE)
+        length = UNIT_SIZE - 1;
+    memcpy(out, from, length);
+    out[length] = '\0';
 }
 
 /* The column that is called `name` and a unit. */

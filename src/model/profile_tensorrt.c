@@ -58,13 +58,14 @@ static bool read_format(const char *format, enum wg_dtype *out)
 /* Tensor `index` of "Inputs" or "Outputs"; rank 0 where it isn't there, or not all is known. */
 static struct tensor read_tensor(const json_t *layer, const char *key, size_t index)
 {
+    static const char *const formats[] = {"Format/Datatype", "Datatype", "Format"};
     struct tensor out = {0};
     const json_t *tensor = json_array_get(json_object_get(layer, key), index);
     const json_t *dims = json_object_get(tensor, "Dimensions");
     const size_t rank = json_array_size(dims);
-    out.has_dtype =
-        read_format(json_string_value(json_object_get(tensor, "Format/Datatype")), &out.dtype) ||
-        read_format(json_string_value(json_object_get(tensor, "Format")), &out.dtype);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats && !out.has_dtype; i++)
+        out.has_dtype =
+            read_format(json_string_value(json_object_get(tensor, formats[i])), &out.dtype);
     if (rank > RANK_MAX)
         return out;
     for (size_t i = 0; i < rank; i++)
@@ -174,7 +175,8 @@ static bool read_product(const json_t *json, struct wg_layer *layer)
 {
     const struct tensor a = read_tensor(json, "Inputs", 0), b = read_tensor(json, "Inputs", 1);
     const struct tensor c = read_tensor(json, "Outputs", 0);
-    if (a.rank < 2 || c.rank < 2 || !a.has_dtype)
+    if (a.rank < 2 || c.rank < 2 || !a.has_dtype ||
+        json_array_size(json_object_get(json, "Outputs")) != 1) /* several products in one */
         return false;
     struct wg_gemm gemm = {.dtype = dtype_of(&a, layer->kernel_name),
                            .batch = 1,

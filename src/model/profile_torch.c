@@ -17,6 +17,7 @@
  *
  * Owns: its tables.    Threads: one thread at a time.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,7 @@ struct kernel {
     size_t launch;
 };
 
-struct operator
-{
+struct launcher {
     uint64_t external;
     const char *name;      /* NULL: not met */
     struct wg_layer layer; /* kind and dimensions */
@@ -50,7 +50,7 @@ struct reader {
     struct wg_profile_collector *collector;
     struct kernel *kernels;
     size_t kernel_room;
-    struct operator* operators; /* by rising number */
+    struct launcher *operators; /* by rising number */
     size_t operator_count;
     int64_t device; /* of the first kernel; -1: not told */
     json_t *devices;
@@ -228,7 +228,7 @@ static int compare_kernels(const void *a, const void *b)
 static enum wg_code sort_launches(struct reader *reader, struct wg_error *err)
 {
     struct wg_profile *profile = reader->collector->profile;
-    if (profile->launch_count == 0)
+    if (profile->launch_count == 0 || reader->kernels == NULL)
         return wg__fail(err, WG_EDATA, "%s: no kernel in the trace: was a GPU profiled?",
                         reader->file->name);
     struct wg_launch *sorted =
@@ -246,13 +246,13 @@ static enum wg_code sort_launches(struct reader *reader, struct wg_error *err)
 
 static int compare_operators(const void *a, const void *b)
 {
-    const uint64_t one = *(const uint64_t *)a, two = ((const struct operator*)b)->external;
+    const uint64_t one = *(const uint64_t *)a, two = ((const struct launcher *)b)->external;
     return one < two ? -1 : one > two;
 }
 
 static int compare_numbers(const void *a, const void *b)
 {
-    const struct operator* one = a, *two = b;
+    const struct launcher *one = a, *two = b;
     return one->external < two->external ? -1 : one->external > two->external;
 }
 
@@ -260,10 +260,11 @@ static int compare_numbers(const void *a, const void *b)
 static enum wg_code list_operators(struct reader *reader, struct wg_error *err)
 {
     const size_t count = reader->collector->profile->launch_count;
-    struct operator* operators = wg__alloc_zeroed(count, sizeof *operators);
+    struct launcher *operators = wg__alloc_zeroed(count, sizeof *operators);
     if (operators == NULL)
         return wg__collector_out_of_memory(reader->collector, err);
     reader->operators = operators;
+    assert(reader->kernels != NULL); /* one for each launch */
     for (size_t i = 0; i < count; i++)
         operators[i].external = reader->kernels[i].external;
     qsort(operators, count, sizeof *operators, compare_numbers);
@@ -276,7 +277,7 @@ static enum wg_code list_operators(struct reader *reader, struct wg_error *err)
     return WG_OK;
 }
 
-static struct operator* find_operator(const struct reader *reader, uint64_t external)
+static struct launcher *find_operator(const struct reader *reader, uint64_t external)
 {
     return reader->operator_count == 0 || external == 0
                ? NULL
@@ -291,7 +292,7 @@ static enum wg_code take_operator(struct reader *reader, const json_t *event, st
     if (category == NULL || name == NULL ||
         (strcasecmp(category, "cpu_op") != 0 && strcasecmp(category, "operator") != 0))
         return WG_OK;
-    struct operator* found = find_operator(reader, external_of(event));
+    struct launcher *found = find_operator(reader, external_of(event));
     if (found == NULL || found->name != NULL)
         return WG_OK;
     (void)wg__torch_op_read(event, &found->layer);
@@ -304,7 +305,7 @@ static enum wg_code add_layer(struct reader *reader, size_t first, size_t count,
                               struct wg_error *err)
 {
     struct wg_network *network = &reader->collector->profile->network;
-    const struct operator* found = find_operator(reader, reader->kernels[first].external);
+    const struct launcher *found = find_operator(reader, reader->kernels[first].external);
     const bool is_known = found != NULL && found->name != NULL;
     const char *name = is_known ? found->name : "kernel";
     const enum wg_code code =
@@ -328,6 +329,7 @@ static enum wg_code make_layers(struct reader *reader, struct wg_error *err)
 {
     const size_t count = reader->collector->profile->launch_count;
     enum wg_code code = wg__collector_layers(reader->collector, count, err);
+    assert(reader->kernels != NULL);
     for (size_t first = 0; first < count && code == WG_OK;) {
         size_t next = first + 1;
         while (next < count && reader->kernels[first].external != 0 &&
@@ -363,7 +365,7 @@ enum wg_code wg__profile_torch(struct wg_profile *profile, const struct wg_profi
                                struct wg_error *err)
 {
     static const char *const of_kernels[] = {"\"kernel\"", "\"Kernel\""};
-    static const char *const of_operators[] = {"xternal id", "xternal id"};
+    static const char *const of_operators[] = {"\"cpu_op\"", "perator\""};
     struct wg_profile_collector collector;
     struct reader reader = {.file = file, .collector = &collector, .device = -1};
     profile->kind = WG_PROFILE_TORCH;

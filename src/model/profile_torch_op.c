@@ -110,12 +110,12 @@ static bool read_pair(const json_t *args, size_t index, uint64_t out[2])
 
 static bool read_product(const json_t *args, const struct product *op, struct wg_layer *layer)
 {
-    uint64_t a[3], b[3];
+    uint64_t a[3] = {0}, b[3] = {0};
     struct wg_gemm gemm = {.batch = 1};
     if (!read_dims(args, op->a, op->rank, a) || !read_dims(args, op->a + 1, op->rank, b) ||
         !read_dtype(args, op->a, &gemm.dtype))
         return false;
-    const size_t last = op->rank - 1;
+    const size_t last = op->rank == 3 ? 2 : 1;
     if (a[last] != b[last - 1] || (op->rank == 3 && a[0] != b[0]))
         return false;
     gemm.batch = op->rank == 3 ? a[0] : 1;

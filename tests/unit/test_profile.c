@@ -175,6 +175,9 @@ static void reads_products_of_matrices(void **state)
         {LAYER("CaskGemmMatrixMultiply", TENSOR("8,128,768"), TENSOR("8,128,3072")), 1, 1024, 3072,
          768}, /* by weights */
         {LAYER("MatrixMultiply", TENSOR("8,64") "," TENSOR("63,9"), TENSOR("8,9")), 0, 0, 0, 0},
+        {LAYER("gemm", "{\"Dimensions\":[8,768],\"Datatype\":\"BFloat16\"}", TENSOR("8,3072")), 1,
+         8, 3072, 768}, /* as later versions write it */
+        {LAYER("gemm", TENSOR("8,768"), TENSOR("8,64") "," TENSOR("8,64")), 0, 0, 0, 0},
         {LAYER("Myelin", TENSOR("8,64"), TENSOR("8,9")), 0, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
