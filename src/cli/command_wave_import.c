@@ -59,7 +59,8 @@ static const struct wg_option_set set = {
     .summary =
         "Reads what other tools know about a network's layers and shows it: profiles of TensorRT "
         "(--exportLayerInfo), ncu --csv, nsys stats -r cuda_gpu_trace and PyTorch's profiler as "
-        "kernels, grids and times; ONNX files and built-in networks as matrix products.",
+        "kernels, grids and times; ONNX files and built-in networks as matrix products; CSV of own "
+        "measurements by GPU, operator and type.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog = "examples:\n"
@@ -120,27 +121,57 @@ static enum wg_code show_shapes(const struct args *args, struct run *run,
     return WG_OK;
 }
 
-static enum wg_code show_file(const struct args *args, struct run *run, const char *file,
-                              bool is_first, struct wg_error *err)
+static enum wg_code show_measurements(const struct args *args, struct run *run, const char *file,
+                                      struct wg_error *err)
+{
+    struct wg_wave_import_measured measured;
+    struct wg_measurements_opts opts = {.has_dtype = args->model.precision != NULL};
+    enum wg_code code = WG_OK;
+    if (opts.has_dtype)
+        code = wg__dtype_parse(args->model.precision, &opts.dtype, err);
+    if (code == WG_OK)
+        code = wg__wave_import_measured(&measured, file, &opts, err);
+    if (code != WG_OK)
+        return code;
+    if (args->json)
+        wg__wave_import_measured_json(&measured, &run->json);
+    else
+        wg__wave_import_measured_text(&measured, file, wg__wants_color(stdout), &run->text);
+    wg__wave_import_measured_fini(&measured);
+    return WG_OK;
+}
+
+static enum wg_code show_model(const struct args *args, struct run *run, const char *file,
+                               struct wg_error *err)
 {
     struct wg_wave_model_args named = args->model;
     struct wg_wave_model model = {0};
     named.word = file;
     named.is_graph_only = args->shapes;
     enum wg_code code = wg__wave_model_open(&model, &named, err);
-    if (code == WG_OK && !is_first && !args->json)
-        wg__buffer_puts(&run->text, "\n");
-    if (code == WG_OK && args->json) {
-        wg__json_object(&run->json);
-        wg__json_member_string(&run->json, "file", file);
+    if (code == WG_OK && args->json)
         wg__json_member_string(&run->json, "kind", model.kind);
-    }
     if (code == WG_OK)
         code = args->shapes ? show_shapes(args, run, &model, err)
                             : show_layers(args, run, &model, err);
+    wg__wave_model_close(&model);
+    return code;
+}
+
+static enum wg_code show_file(const struct args *args, struct run *run, const char *file,
+                              bool is_first, struct wg_error *err)
+{
+    if (args->json) {
+        wg__json_object(&run->json);
+        wg__json_member_string(&run->json, "file", file);
+    } else if (!is_first) {
+        wg__buffer_puts(&run->text, "\n");
+    }
+    const enum wg_code code = !args->shapes && wg__measurements_are(file)
+                                  ? show_measurements(args, run, file, err)
+                                  : show_model(args, run, file, err);
     if (code == WG_OK && args->json)
         wg__json_close(&run->json);
-    wg__wave_model_close(&model);
     return code;
 }
 

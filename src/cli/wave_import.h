@@ -19,6 +19,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "cli/wave_model.h"
+#include "model/measurements.h"
 #include "wave/gpu.h"
 
 struct wg_wave_import_row {
@@ -57,6 +58,33 @@ void wg__wave_import_json(const struct wg_wave_import *import, struct wg_json *j
 void wg__wave_shapes_text(const struct wg_wave_model *model, bool with_color,
                           struct wg_buffer *out);
 void wg__wave_shapes_json(const struct wg_wave_model *model, struct wg_json *json);
+
+/* A file of own measurements: what of whom is in it, and how fast the fastest was, which a wrong
+ * unit or a wrong column shows at once. */
+struct wg_wave_import_group {
+    const char *gpu, *op; /* NULL: not told */
+    enum wg_dtype dtype;
+    bool is_conv;
+    enum wg_conv_pass pass;
+    size_t rows, tiles, grids; /* measurements; those whose tile, and grid, is known */
+    double least_s, most_s, best_flops_per_s;
+};
+
+struct wg_wave_import_measured {
+    struct wg_measurements measurements;
+    struct wg_wave_import_group *groups; /* in the order of their first rows */
+    size_t count, capacity;
+};
+
+/* As wg__measurements_read. */
+enum wg_code wg__wave_import_measured(struct wg_wave_import_measured *out, const char *path,
+                                      const struct wg_measurements_opts *opts,
+                                      struct wg_error *err);
+void wg__wave_import_measured_fini(struct wg_wave_import_measured *measured);
+void wg__wave_import_measured_text(const struct wg_wave_import_measured *measured, const char *name,
+                                   bool with_color, struct wg_buffer *out);
+void wg__wave_import_measured_json(const struct wg_wave_import_measured *measured,
+                                   struct wg_json *json);
 
 /* Own measurements as model/measurements.h reads them; the header, then the layers that were
  * measured and whose product is known. Returns how many. */

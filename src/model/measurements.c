@@ -209,6 +209,16 @@ static enum wg_code read_csv(struct wg_measurements *out, struct wg_csv *csv, co
     return code;
 }
 
+bool wg__measurements_are(const char *path)
+{
+    struct wg_csv *csv = NULL;
+    struct wg_measurement_columns columns;
+    const bool are = wg__csv_open(&csv, path, NULL) == WG_OK &&
+                     wg__measurement_columns_find(&columns, csv, path, NULL) == WG_OK;
+    wg__csv_close(csv);
+    return are;
+}
+
 enum wg_code wg__measurements_read(struct wg_measurements *out, const char *path,
                                    const struct wg_measurements_opts *opts, struct wg_error *err)
 {

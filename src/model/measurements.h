@@ -47,6 +47,9 @@ struct wg_measurements {
     size_t unmeasured; /* rows, or passes, without a time */
 };
 
+/* Whether a file begins with a header of measurements; false also where it cannot be read. */
+bool wg__measurements_are(const char *path);
+
 /* WG_ENOENT, WG_EPERM, WG_EIO: the file; WG_EDATA: "FILE:LINE: column 'm': ...", a column that is
  * missing, no row at all, too many; WG_EINVAL: `where` is none or names no column; WG_ENOMEM.
  * `opts` may be NULL. */

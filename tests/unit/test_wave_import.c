@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "model/measurements.h"
 #include "support/check.h"
+#include "support/scratch.h"
 
 /* A linear layer of two kernels, a batched product, a convolution, and one that is not known. */
 static const char trace[] =
@@ -199,6 +200,55 @@ static void writes_null_for_what_is_not_known(void **state)
     close_stage(&stage);
 }
 
+static void counts_measurements_by_gpu_operator_and_type(void **state)
+{
+    (void)state;
+    static const char text[] = "gpu,op,dtype,m,n,k,grid,tile,ms\n"
+                               "a,linear,fp16,1000,1000,1000,8,,1\n"
+                               "b,linear,fp16,100,100,100,,,2\n"
+                               "a,linear,fp16,1000,1000,500,64,128x128,0.25\n"
+                               "a,linear,fp32,1,1,1,,,3\na,bmm,fp16,1,1,1,,,nan\n";
+    struct scratch scratch;
+    struct wg_wave_import_measured measured;
+    struct wg_error err = {0};
+    struct wg_buffer out;
+    scratch_open(&scratch);
+    scratch_write(scratch_path(&scratch, "m.csv"), text, sizeof text - 1);
+    assert_true(wg__measurements_are(scratch.path));
+    for (size_t nth = 1; nth < 9; nth++) { /* opening takes 4 of them at least */
+        wg__alloc_fail_from(nth);
+        const enum wg_code code = wg__wave_import_measured(&measured, scratch.path, NULL, &err);
+        wg__alloc_fail_from(0);
+        if (code == WG_OK)
+            fail_msg("there are only %zu allocations", nth - 1);
+        assert_int_equal(code, WG_ENOMEM);
+    }
+    assert_int_equal(wg__wave_import_measured(&measured, scratch.path, NULL, &err), WG_OK);
+    assert_int_equal(measured.count, 3);
+    assert_int_equal(measured.measurements.unmeasured, 1);
+    const struct wg_wave_import_group *group = &measured.groups[0];
+    assert_string_equal(group->gpu, "a");
+    assert_int_equal(group->rows, 2);
+    assert_int_equal(group->tiles, 1);
+    assert_int_equal(group->grids, 2);
+    check_close(group->least_s, 0.25e-3, 1e-12);
+    check_close(group->most_s, 1e-3, 1e-12);
+    check_close(group->best_flops_per_s, 1e9 / 0.25e-3, 1e-12);
+    assert_int_equal(measured.groups[2].dtype, WG_DTYPE_FP32);
+    wg__buffer_init(&out);
+    wg__wave_import_measured_text(&measured, scratch.path, false, &out);
+    assert_non_null(strstr(out.data, "m.csv: measurements, 4 (and 1 without a time)\n"));
+    wg__buffer_fini(&out);
+    wg__wave_import_measured_fini(&measured);
+
+    scratch_write(scratch_path(&scratch, "m.csv"), "ID,Kernel Name\n0,k\n", 19);
+    assert_false(wg__measurements_are(scratch.path));
+    scratch_write(scratch_path(&scratch, "m.csv"), trace, sizeof trace - 1);
+    assert_false(wg__measurements_are(scratch.path));
+    assert_false(wg__measurements_are("/nonexistent/m.csv"));
+    scratch_close(&scratch);
+}
+
 static void fails_cleanly_without_memory(void **state)
 {
     (void)state;
@@ -230,6 +280,7 @@ int main(void)
         cmocka_unit_test(refuses_another_gpu_than_the_profile_is_of),
         cmocka_unit_test(shows_layers_by_their_time),
         cmocka_unit_test(writes_null_for_what_is_not_known),
+        cmocka_unit_test(counts_measurements_by_gpu_operator_and_type),
         cmocka_unit_test(fails_cleanly_without_memory),
     };
     return run_tests(tests);
