@@ -93,14 +93,36 @@ struct wg_constant {
     bool is_sparse; /* the elements are not readable, only their shape is */
 };
 
+/* What a sequence or an optional value holds; its elements are tensors. */
+enum wg_kind { WG_KIND_SEQUENCE, WG_KIND_OPTIONAL, WG_KIND_OPTIONAL_SEQUENCE, WG_KIND_COUNT };
+
+struct wg_held {
+    enum wg_kind kind;
+    int elem_type;
+    struct wg_shape shape; /* of each of them */
+};
+
+/* An element of a value that shape inference follows. */
+enum wg_value_kind { WG_VALUE_UNKNOWN, WG_VALUE_NAMED, WG_VALUE_INT, WG_VALUE_REAL };
+
+struct wg_value {
+    enum wg_value_kind kind;
+    union {
+        int64_t i;
+        double real;
+        const char *name; /* that of a dimension */
+    };
+};
+
 struct wg_tensor {
     const char *name;
     int elem_type; /* 0: not known */
     struct wg_shape shape;
-    int32_t producer; /* node index, -1: input, constant or captured */
-    int32_t outer;    /* captured by a subgraph: its index in the outer graph; -1: this graph's */
+    struct wg_held *held; /* a sequence or optional, and then no tensor; NULL: a tensor */
+    int32_t producer;     /* node index, -1: input, constant or captured */
+    int32_t outer; /* captured by a subgraph: its index in the outer graph; -1: this graph's */
     const struct wg_constant *constant; /* NULL: none; that of a Constant node, too */
-    const int64_t *values; /* shape inference: the value, where it is a small known int tensor */
+    const struct wg_value *values;      /* where it is small, and known to shape inference; NULL */
     size_t value_count;
 };
 

@@ -141,8 +141,11 @@ bool wg__lower_ints(const struct wg_lower *lower, const struct wg_tensor *tensor
     if (tensor->values == NULL || tensor->value_count > room)
         return false;
     *count = tensor->value_count;
-    for (size_t i = 0; i < *count; i++)
-        out[i] = tensor->values[i];
+    for (size_t i = 0; i < *count; i++) {
+        if (tensor->values[i].kind != WG_VALUE_INT)
+            return false;
+        out[i] = tensor->values[i].i;
+    }
     return true;
 }
 

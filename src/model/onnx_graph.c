@@ -67,8 +67,7 @@ static enum wg_code read_value_info(struct wg_onnx_reader *reader, struct wg_wir
         } else if (field.number == 2) {
             code = wg__wire_expect(&wire, &field, WG_WIRE_BYTES, "ValueInfoProto.type", err);
             if (code == WG_OK)
-                code = wg__onnx_type(reader, wg__wire_inside(&wire, &field), &out->elem_type,
-                                     &out->shape, err);
+                code = wg__onnx_type(reader, wg__wire_inside(&wire, &field), out, err);
         }
         if (code != WG_OK)
             return code;
@@ -84,6 +83,8 @@ static void learn_type(struct wg_tensor *tensor, const struct wg_tensor *told)
         tensor->elem_type = told->elem_type;
     if (told->shape.is_known)
         tensor->shape = told->shape;
+    if (told->held != NULL)
+        tensor->held = told->held;
 }
 
 static enum wg_code declare_input(struct graph_walk *walk, const struct wg_wire *wire,

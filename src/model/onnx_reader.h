@@ -50,8 +50,9 @@ enum wg_code wg__onnx_tensor(struct wg_onnx_reader *reader, struct wg_wire wire,
                              struct wg_onnx_tensor *out, struct wg_error *err);
 enum wg_code wg__onnx_sparse_tensor(struct wg_onnx_reader *reader, struct wg_wire wire,
                                     struct wg_onnx_tensor *out, struct wg_error *err);
-/* A TypeProto; what is no tensor leaves type and shape as they are. */
-enum wg_code wg__onnx_type(struct wg_onnx_reader *reader, struct wg_wire wire, int *elem_type,
-                           struct wg_shape *shape, struct wg_error *err);
+/* A TypeProto: a tensor's type and shape, or what a sequence or optional holds; other kinds leave
+ * all as it is. */
+enum wg_code wg__onnx_type(struct wg_onnx_reader *reader, struct wg_wire wire,
+                           struct wg_tensor *out, struct wg_error *err);
 
 #endif

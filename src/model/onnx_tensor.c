@@ -349,8 +349,13 @@ static enum wg_code read_tensor_type(struct wg_onnx_reader *reader, struct wg_wi
     }
 }
 
-enum wg_code wg__onnx_type(struct wg_onnx_reader *reader, struct wg_wire wire, int *elem_type,
-                           struct wg_shape *shape, struct wg_error *err)
+/* A TypeProto within a sequence or optional: a tensor, or a sequence of tensors. */
+static enum wg_code read_held(struct wg_onnx_reader *reader, struct wg_wire wire,
+                              struct wg_held *out, bool *has_out, struct wg_error *err);
+
+/* TypeProto.Sequence and TypeProto.Optional look alike, too. */
+static enum wg_code read_container(struct wg_onnx_reader *reader, struct wg_wire wire,
+                                   struct wg_held *out, bool *has_out, struct wg_error *err)
 {
     for (;;) {
         bool has = false;
@@ -358,11 +363,79 @@ enum wg_code wg__onnx_type(struct wg_onnx_reader *reader, struct wg_wire wire, i
         enum wg_code code = wg__wire_next(&wire, &field, &has, err);
         if (code != WG_OK || !has)
             return code;
-        if (field.number != 1 && field.number != 8)
+        if (field.number != 1)
+            continue;
+        code = wg__wire_expect(&wire, &field, WG_WIRE_BYTES, "elem_type", err);
+        if (code == WG_OK)
+            code = read_held(reader, wg__wire_inside(&wire, &field), out, has_out, err);
+        if (code != WG_OK)
+            return code;
+    }
+}
+
+static enum wg_code read_held(struct wg_onnx_reader *reader, struct wg_wire wire,
+                              struct wg_held *out, bool *has_out, struct wg_error *err)
+{
+    for (;;) {
+        bool has = false;
+        struct wg_wire_field field;
+        enum wg_code code = wg__wire_next(&wire, &field, &has, err);
+        if (code != WG_OK || !has)
+            return code;
+        if (field.number != 1 && !(field.number == 4 && out->kind == WG_KIND_OPTIONAL))
             continue;
         code = wg__wire_expect(&wire, &field, WG_WIRE_BYTES, "TypeProto", err);
-        if (code == WG_OK)
-            code = read_tensor_type(reader, wg__wire_inside(&wire, &field), elem_type, shape, err);
+        if (code != WG_OK)
+            return code;
+        if (field.number == 4) { /* an optional sequence: no deeper nesting exists */
+            out->kind = WG_KIND_OPTIONAL_SEQUENCE;
+            code = read_container(reader, wg__wire_inside(&wire, &field), out, has_out, err);
+        } else {
+            *has_out = true;
+            code = read_tensor_type(reader, wg__wire_inside(&wire, &field), &out->elem_type,
+                                    &out->shape, err);
+        }
+        if (code != WG_OK)
+            return code;
+    }
+}
+
+static enum wg_code keep_held(struct wg_onnx_reader *reader, const struct wg_wire_field *field,
+                              const struct wg_wire *wire, struct wg_tensor *out,
+                              struct wg_error *err)
+{
+    bool has = false;
+    struct wg_held held = {.kind = field->number == 4 ? WG_KIND_SEQUENCE : WG_KIND_OPTIONAL};
+    const enum wg_code code =
+        read_container(reader, wg__wire_inside(wire, field), &held, &has, err);
+    if (code != WG_OK || !has)
+        return code;
+    struct wg_held *kept = wg__arena_alloc(&reader->model->arena, 1, sizeof *kept);
+    if (kept == NULL)
+        return wg__onnx_out_of_memory(wire, err);
+    *kept = held;
+    out->held = kept;
+    return WG_OK;
+}
+
+enum wg_code wg__onnx_type(struct wg_onnx_reader *reader, struct wg_wire wire,
+                           struct wg_tensor *out, struct wg_error *err)
+{
+    for (;;) {
+        bool has = false;
+        struct wg_wire_field field;
+        enum wg_code code = wg__wire_next(&wire, &field, &has, err);
+        if (code != WG_OK || !has)
+            return code;
+        const bool is_tensor = field.number == 1 || field.number == 8;
+        if (!is_tensor && field.number != 4 && field.number != 9)
+            continue;
+        code = wg__wire_expect(&wire, &field, WG_WIRE_BYTES, "TypeProto", err);
+        if (code == WG_OK && is_tensor)
+            code = read_tensor_type(reader, wg__wire_inside(&wire, &field), &out->elem_type,
+                                    &out->shape, err);
+        else if (code == WG_OK)
+            code = keep_held(reader, &field, &wire, out, err);
         if (code != WG_OK)
             return code;
     }
