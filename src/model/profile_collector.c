@@ -112,6 +112,15 @@ enum wg_code wg__collector_launch(struct wg_profile_collector *collector,
     return WG_OK;
 }
 
+enum wg_dtype wg__kernel_fp32(const char *kernel)
+{
+    static const char *const marks[] = {"tf32", "1688", "tensorop", "nvjet"};
+    for (size_t i = 0; kernel != NULL && i < sizeof marks / sizeof *marks; i++)
+        if (strstr(kernel, marks[i]) != NULL)
+            return WG_DTYPE_TF32;
+    return WG_DTYPE_FP32;
+}
+
 /* -- Layers -------------------------------------------------------------------------------- */
 
 enum wg_code wg__collector_layers(struct wg_profile_collector *collector, size_t count,

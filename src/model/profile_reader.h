@@ -48,6 +48,9 @@ enum wg_code wg__collector_launch(struct wg_profile_collector *collector,
                                   const struct wg_launch *launch, struct wg_error *err);
 /* Nothing is told. */
 struct wg_launch wg__launch_unknown(void);
+/* What a kernel makes of FP32 operands: TF32 where it multiplies on tensor cores, as names with
+ * tf32, 1688 (its instruction's shape), tensorop or nvjet tell. `kernel` may be NULL. */
+enum wg_dtype wg__kernel_fp32(const char *kernel);
 /* Makes room for `count` layers in the network. */
 enum wg_code wg__collector_layers(struct wg_profile_collector *collector, size_t count,
                                   struct wg_error *err);

@@ -100,12 +100,9 @@ static double moved_bytes(const json_t *layer)
 
 /* -- Layers -------------------------------------------------------------------------------- */
 
-/* The type of the operands; FP32 that a tensor core multiplies is TF32. */
 static enum wg_dtype dtype_of(const struct tensor *input, const char *tactic)
 {
-    if (input->dtype == WG_DTYPE_FP32 && tactic != NULL && strstr(tactic, "tf32") != NULL)
-        return WG_DTYPE_TF32;
-    return input->dtype;
+    return input->dtype == WG_DTYPE_FP32 ? wg__kernel_fp32(tactic) : input->dtype;
 }
 
 /* A pair like [3, 3]; `fallback` where it is not there. */
@@ -117,6 +114,16 @@ static bool read_pair(const json_t *layer, const char *key, uint64_t fallback, u
         return true;
     return json_array_size(pair) == 2 && wg__json_whole(json_array_get(pair, 0), &out[0]) &&
            wg__json_whole(json_array_get(pair, 1), &out[1]);
+}
+
+/* Whether the output is the convolution's: that of a transposed one, or of one with a pooling in
+ * the same layer, is not. */
+static bool makes(const struct wg_conv *conv, const struct tensor *output)
+{
+    uint64_t p = 0, q = 0;
+    return wg__conv_output(conv, &p, &q, NULL) == WG_OK && output->rank == 4 &&
+           output->dims[0] == conv->n && output->dims[1] == conv->filters && output->dims[2] == p &&
+           output->dims[3] == q;
 }
 
 /* false: not a convolution of two dimensions whose sizes are all told. */
@@ -149,8 +156,9 @@ static bool read_conv(const json_t *json, struct wg_layer *layer)
     conv.dilation_h = dilation[0];
     conv.dilation_w = dilation[1];
     conv.has_bias = json_object_get(json, "Bias") != NULL;
+    const struct tensor output = read_tensor(json, "Outputs", 0);
     struct wg_gemm gemm;
-    if (wg__conv_gemm(&conv, WG_CONV_FORWARD, &gemm, NULL) != WG_OK)
+    if (wg__conv_gemm(&conv, WG_CONV_FORWARD, &gemm, NULL) != WG_OK || !makes(&conv, &output))
         return false;
     layer->kind = WG_LAYER_CONV;
     layer->conv = conv;

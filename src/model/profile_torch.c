@@ -320,8 +320,8 @@ static enum wg_code add_layer(struct reader *reader, size_t first, size_t count,
     layer->out = found->layer.out;
     layer->parameters = found->layer.parameters;
     enum wg_dtype *dtype = layer->kind == WG_LAYER_CONV ? &layer->conv.dtype : &layer->gemm.dtype;
-    if (*dtype == WG_DTYPE_FP32 && strstr(layer->kernel_name, "tf32") != NULL)
-        *dtype = WG_DTYPE_TF32;
+    if (*dtype == WG_DTYPE_FP32)
+        *dtype = wg__kernel_fp32(layer->kernel_name);
     return code;
 }
 

@@ -194,6 +194,31 @@ static void reads_products_of_matrices(void **state)
     }
 }
 
+/* What is called a convolution but makes another output is transposed, or fused with a pooling. */
+static void leaves_a_convolution_unknown_whose_output_is_another(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *output;
+        bool is_known;
+    } cases[] = {{"2,16,28,28", true}, {"2,16,112,112", false}, {"2,16,14,14", false},
+                 {"2,8,28,28", false}, {"4,16,28,28", false},   {"2,16,784", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "{\"Layers\":[{\"Name\":\"a\",\"LayerType\":\"CaskConvolution\","
+                       "\"ParameterType\":\"Convolution\",\"Kernel\":[3,3],\"Stride\":[2,2],"
+                       "\"PrePadding\":[1,1],\"PostPadding\":[1,1],\"OutMaps\":16,\"Inputs\":[%s],"
+                       "\"Outputs\":[{\"Dimensions\":[%s]}]}]}",
+                       TENSOR("2,4,56,56"), cases[i].output);
+        struct wg_profile profile = read_text(text);
+        const struct wg_layer *layer = &profile.network.layers[0];
+        assert_int_equal(layer->kind, cases[i].is_known ? WG_LAYER_CONV : WG_LAYER_GEMM);
+        assert_int_equal(layer->gemm.m, 0);
+        wg__profile_fini(&profile);
+    }
+}
+
 static void joins_times_of_another_name(void **state)
 {
     (void)state;
@@ -281,6 +306,7 @@ int main(void)
         cmocka_unit_test(tells_the_types_that_engines_multiply),
         cmocka_unit_test(counts_the_bytes_that_other_layers_move),
         cmocka_unit_test(reads_products_of_matrices),
+        cmocka_unit_test(leaves_a_convolution_unknown_whose_output_is_another),
         cmocka_unit_test(joins_times_of_another_name),
         cmocka_unit_test(says_what_is_no_profile),
         cmocka_unit_test(fails_cleanly_without_memory),

@@ -135,9 +135,20 @@ static void reads_products_in_each_form(void **state)
             fail_msg("case %zu: %s", i, cases[i].event);
         wg__profile_fini(&profile);
     }
-    struct wg_profile profile = read_operator(cases[0].event, "sm80_xmma_gemm_f32f32_tf32f32_f32");
-    assert_int_equal(profile.network.layers[0].gemm.dtype, WG_DTYPE_TF32);
-    wg__profile_fini(&profile);
+    static const struct {
+        const char *kernel;
+        enum wg_dtype dtype;
+    } kernels[] = {{"sm80_xmma_gemm_f32f32_tf32f32_f32", WG_DTYPE_TF32},
+                   {"ampere_s1688gemm_fp32_128x128_ldg8", WG_DTYPE_TF32},
+                   {"cutlass_80_tensorop_s1688gemm_128x256", WG_DTYPE_TF32},
+                   {"nvjet_sss_128x256_32x4_2x1_v_bz_TNN", WG_DTYPE_TF32},
+                   {"ampere_sgemm_128x64_tn", WG_DTYPE_FP32},
+                   {"cutlass_80_simt_sgemm_256x128_8x4_tn_align1", WG_DTYPE_FP32}};
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        struct wg_profile profile = read_operator(cases[0].event, kernels[i].kernel);
+        assert_int_equal(profile.network.layers[0].gemm.dtype, kernels[i].dtype);
+        wg__profile_fini(&profile);
+    }
 }
 
 #define IMAGES "[4, 6, 32, 20], [16, 3, 3, 5], []"
