@@ -87,7 +87,8 @@ void wg__wave_import_measured_json(const struct wg_wave_import_measured *measure
                                    struct wg_json *json);
 
 /* Own measurements as model/measurements.h reads them; the header, then the layers that were
- * measured and whose product is known. Returns how many. */
+ * measured and whose product is known, those that are the same as one with their median time.
+ * Returns how many rows. */
 void wg__wave_import_csv_header(struct wg_buffer *out);
 size_t wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer *out);
 

@@ -77,12 +77,14 @@ class Import(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         with open(self.path("m.csv"), encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-        self.assertEqual(len(rows), 21)  # the convolutions; what ncu saw is no known product
+        # The convolutions, the same ones as one; what ncu saw is no known product.
+        self.assertEqual(sum(int(row["runs"]) for row in rows), 21)
+        self.assertLess(len(rows), 21)
         self.assertEqual({row["gpu"] for row in rows}, {"NVIDIA A100 80GB PCIe"})
         self.assertEqual({row["op"] for row in rows}, {"conv"})
         first = rows[1]
         self.assertEqual([first[key] for key in ("dtype", "N", "C", "K", "R", "S", "H", "W", "stride_h", "pad_w", "ms")],
-                         ["fp16", "32", "64", "64", "3", "3", "56", "56", "1", "1", "0.053248"])
+                         ["fp16", "32", "64", "64", "3", "3", "56", "56", "1", "1", "0.053248"])  # the median of 4
         self.assertIn("no layer was measured", self.fails(1, NCU, "-o", self.path("n.csv")))
         self.assertFalse(os.path.exists(self.path("n.csv")))
 

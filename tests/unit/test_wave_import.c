@@ -129,6 +129,49 @@ static void makes_measurements_that_read_back_as_they_were(void **state)
     close_stage(&stage);
 }
 
+static void joins_runs_of_the_same_layer_to_their_median(void **state)
+{
+    (void)state;
+    static const double times_ms[] = {9.0, 2.0, 1.0, 4.0, 3.0}; /* the first one is cold */
+    struct stage stage;
+    struct wg_buffer text, csv;
+    struct wg_measurements read = {0};
+    struct wg_error err = {0};
+    wg__buffer_init(&text);
+    wg__buffer_puts(&text, "[");
+    for (int i = 1; i <= 5; i++)
+        wg__buffer_printf(&text,
+                          "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"args\":{"
+                          "\"External id\":%d,\"Input Dims\":[[5,7],[7,3]],\"Input type\":["
+                          "\"float\",\"float\"]}},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\""
+                          ",\"ts\":%d,\"dur\":%g,\"args\":{\"External id\":%d,\"grid\":[%d,1,1]}},",
+                          i, "k", i, 1e3 * times_ms[i - 1], i, 4);
+    wg__buffer_puts(&text, "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"args\":{"
+                           "\"External id\":9,\"Input Dims\":[[5,7],[7,3]],\"Input type\":["
+                           "\"float\",\"float\"]}},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\","
+                           "\"ts\":0,\"dur\":5,\"args\":{\"External id\":9,\"grid\":[8,1,1]}}]");
+    open_stage(&stage, text.data);
+    wg__buffer_init(&csv);
+    wg__wave_import_csv_header(&csv);
+    assert_int_equal(wg__wave_import_csv(&stage.import, &csv), 2); /* another grid is another one */
+    assert_int_equal(wg__measurements_read_memory(&read, "o.csv", csv.data, csv.length, NULL, &err),
+                     WG_OK);
+    check_close(read.rows[0].time_s, 5e-6, 1e-12); /* it ran first */
+    check_close(read.rows[1].time_s, 3e-3, 1e-12);
+    assert_non_null(strstr(csv.data, ",4x1x1,5,3\n"));
+    wg__measurements_fini(&read);
+    for (size_t nth = 1; nth < 3; nth++) {
+        csv.failed = false;
+        wg__alloc_fail_from(nth);
+        (void)wg__wave_import_csv(&stage.import, &csv);
+        wg__alloc_fail_from(0);
+        assert_true(csv.failed);
+    }
+    wg__buffer_fini(&csv);
+    wg__buffer_fini(&text);
+    close_stage(&stage);
+}
+
 /* Paddings that differ have no column: such a row would be another convolution. */
 static void leaves_out_what_the_columns_cannot_say(void **state)
 {
@@ -276,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_blocks_per_sm_and_waves_of_a_launch),
         cmocka_unit_test(makes_measurements_that_read_back_as_they_were),
+        cmocka_unit_test(joins_runs_of_the_same_layer_to_their_median),
         cmocka_unit_test(leaves_out_what_the_columns_cannot_say),
         cmocka_unit_test(refuses_another_gpu_than_the_profile_is_of),
         cmocka_unit_test(shows_layers_by_their_time),

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * An import for programs: JSON, and CSV of own measurements; see wave_import.h.
+ * An import for programs; see wave_import.h.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/csv_write.h"
 #include "cli/wave_import.h"
-
-/* -- JSON ---------------------------------------------------------------------------------- */
 
 static void count_or_null(struct wg_json *json, const char *key, uint64_t value)
 {
@@ -119,68 +116,4 @@ void wg__wave_import_json(const struct wg_wave_import *import, struct wg_json *j
     for (size_t i = 0; i < import->count; i++)
         put_row(json, &import->rows[i]);
     wg__json_close(json);
-}
-
-/* -- CSV ----------------------------------------------------------------------------------- */
-
-void wg__wave_import_csv_header(struct wg_buffer *out)
-{
-    wg__buffer_puts(out, "gpu,op,dtype,B,m,n,k,N,C,K,R,S,H,W,stride_h,stride_w,pad_h,pad_w,"
-                         "dilation,groups,kernel,grid,ms\n");
-}
-
-/* Whether the columns can say it: paddings and dilations that differ they cannot. */
-static bool is_sayable(const struct wg_layer *layer)
-{
-    const struct wg_conv *conv = &layer->conv;
-    return layer->kind != WG_LAYER_CONV ||
-           (conv->pad_top == conv->pad_bottom && conv->pad_left == conv->pad_right &&
-            conv->dilation_h == conv->dilation_w);
-}
-
-static void put_sizes(struct wg_buffer *out, const struct wg_wave_import_row *row)
-{
-    const struct wg_layer *layer = row->layer;
-    const struct wg_conv *conv = &layer->conv;
-    const struct wg_gemm *gemm = &row->gemm;
-    if (layer->kind == WG_LAYER_CONV) {
-        const uint64_t sizes[] = {conv->n,        conv->c,       conv->filters,  conv->r,
-                                  conv->s,        conv->h,       conv->w,        conv->stride_h,
-                                  conv->stride_w, conv->pad_top, conv->pad_left, conv->dilation_h,
-                                  conv->groups};
-        wg__buffer_puts(out, ",,,,");
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            wg__buffer_printf(out, "%" PRIu64 ",", sizes[i]);
-    } else {
-        wg__buffer_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",,,,,,,,,,,,,,",
-                          gemm->batch, gemm->m, gemm->n, gemm->k);
-    }
-}
-
-size_t wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer *out)
-{
-    size_t written = 0;
-    for (size_t i = 0; i < import->count; i++) {
-        const struct wg_wave_import_row *row = &import->rows[i];
-        const struct wg_layer *layer = row->layer;
-        if (!row->has_gemm || !(layer->measured_s > 0.0) || !is_sayable(layer))
-            continue;
-        wg__csv_put(out, import->device);
-        wg__buffer_printf(out, ",%s,%s,",
-                          layer->kind == WG_LAYER_CONV ? "conv"
-                          : row->gemm.batch > 1        ? "bmm"
-                                                       : "linear",
-                          wg__dtype_name(row->gemm.dtype));
-        put_sizes(out, row);
-        wg__csv_put(out, layer->kernel_name != NULL ? layer->kernel_name : "");
-        wg__buffer_puts(out, ",");
-        if (row->launch != NULL && row->launch->grid[0] != 0)
-            wg__buffer_printf(out, "%" PRIu64 "x%" PRIu64 "x%" PRIu64, row->launch->grid[0],
-                              row->launch->grid[1], row->launch->grid[2]);
-        wg__buffer_puts(out, ",");
-        wg__csv_put_double(out, 1e3 * layer->measured_s);
-        wg__buffer_puts(out, "\n");
-        written++;
-    }
-    return written;
 }
