@@ -176,7 +176,7 @@ void wg__wave_import_text(const struct wg_wave_import *import, unsigned top, boo
         wg__buffer_printf(out, "%s, ", import->device);
     if (import->sms != 0 && model->profile != NULL)
         wg__buffer_printf(out, "%u SMs, ", import->sms);
-    if (model->profile == NULL && model->batch != 0)
+    if (model->batch != 0)
         wg__buffer_printf(out, "batch %" PRIu64 ", ", model->batch);
     wg__buffer_printf(out, "%zu layers", import->count);
     if (import->measured_s > 0.0)

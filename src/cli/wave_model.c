@@ -235,6 +235,7 @@ static enum wg_code read_profile(struct wg_wave_model *out, const struct wg_wave
         return code;
     out->profile = &out->read;
     out->kind = wg__profile_kind_name(out->read.kind);
+    out->batch = out->read.batch;
     out->network = &out->read.network;
     out->batch = batch_of_convolutions(out->network);
     return WG_OK;

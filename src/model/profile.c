@@ -152,6 +152,21 @@ enum wg_code wg__profile_kernels(struct wg_profile *profile, const struct wg_pro
 
 /* -- Reading ------------------------------------------------------------------------------- */
 
+/* The samples of all convolutions; a matrix product doesn't tell which of its rows are samples. */
+static uint64_t batch_of(const struct wg_network *network)
+{
+    uint64_t batch = 0;
+    for (size_t i = 0; i < network->layer_count; i++) {
+        const struct wg_layer *layer = &network->layers[i];
+        if (layer->kind != WG_LAYER_CONV)
+            continue;
+        if (batch != 0 && layer->conv.n != batch)
+            return 0;
+        batch = layer->conv.n;
+    }
+    return batch;
+}
+
 static enum wg_code read_file(struct wg_profile *out, const struct wg_profile_file *file,
                               struct wg_error *err)
 {
@@ -166,10 +181,12 @@ static enum wg_code read_file(struct wg_profile *out, const struct wg_profile_fi
         wg__arena_strdup(&profile.network.arena, slash != NULL ? slash + 1 : file->name);
     code = profile.network.name != NULL ? reader(&profile, file, err)
                                         : wg__fail(err, WG_ENOMEM, "%s: out of memory", file->name);
-    if (code == WG_OK)
+    if (code == WG_OK) {
+        profile.batch = batch_of(&profile.network);
         *out = profile;
-    else
+    } else {
         wg__profile_fini(&profile);
+    }
     return code;
 }
 

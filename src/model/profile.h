@@ -51,6 +51,7 @@ struct wg_profile {
     enum wg_profile_kind kind;
     const char *device;         /* as the file says it; "" */
     unsigned sms;               /* 0: not told */
+    uint64_t batch;             /* of all convolutions; 0: there are none, or they differ */
     struct wg_launch *launches; /* NCU, NSYS, TORCH; in the network's arena */
     size_t launch_count;
 };

@@ -50,6 +50,7 @@ class Import(unittest.TestCase):
     def test_an_engine_shows_its_grids_and_times(self):
         [engine] = self.read(FP16)
         self.assertEqual((engine["kind"], engine["device"], engine["sms"]), ("tensorrt", "NVIDIA A100 80GB PCIe", 108))
+        self.assertEqual(engine["batch"], 32)
         layers = {layer["name"]: layer for layer in engine["layers"]}
         for name, blocks in (("Conv_3 + Relu_4", 392), ("Conv_15", 98), ("Conv_16 + Add_17 + Relu_18", 196),
                              ("Conv_26", 100)):
@@ -62,7 +63,7 @@ class Import(unittest.TestCase):
         self.assertIsNone(layers["MaxPool_2"]["m"])
         self.assertEqual(layers["Conv_26"]["conv"]["C"], 256)
         text = run(FP16).stdout
-        self.assertIn("108 SMs, 25 layers, 1.017 ms", text)
+        self.assertIn("108 SMs, batch 32, 25 layers, 1.017 ms", text)
         self.assertRegex(text, r"Conv_15 +fp16 +1 +25088 +128 +1152 +256x128 +98 +0\.91 +- +9 % +0\.0410\n")
 
     def test_several_files_are_shown_one_after_the_other(self):

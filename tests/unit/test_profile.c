@@ -67,6 +67,7 @@ static void gives_an_engines_waves_as_worked_out_by_hand(void **state)
     assert_int_equal(profile.kind, WG_PROFILE_TENSORRT);
     assert_string_equal(profile.device, "NVIDIA A100 80GB PCIe");
     assert_int_equal(profile.sms, 108);
+    assert_int_equal(profile.batch, 32);
     static const struct {
         const char *name;
         uint64_t blocks;
@@ -214,6 +215,7 @@ static void leaves_a_convolution_unknown_whose_output_is_another(void **state)
         struct wg_profile profile = read_text(text);
         const struct wg_layer *layer = &profile.network.layers[0];
         assert_int_equal(layer->kind, cases[i].is_known ? WG_LAYER_CONV : WG_LAYER_GEMM);
+        assert_int_equal(profile.batch, cases[i].is_known ? 2 : 0);
         assert_int_equal(layer->gemm.m, 0);
         wg__profile_fini(&profile);
     }
