@@ -74,7 +74,7 @@ static enum wg_code open_live(struct wg_wave_gpu *gpu, const char *selector, str
     if (code == WG_OK)
         code = find_live(machine, gpu->table, &found, err);
     wg_machine_close(machine);
-    if (code == WG_OK)
+    if (code == WG_OK && found != NULL)
         gpu->spec = *found;
     return code;
 }

@@ -9,6 +9,7 @@
  */
 #include "model/onnx.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -285,6 +286,7 @@ enum wg_code wg__onnx_open(struct wg_model **out, const char *path, struct wg_er
             (void)munmap((void *)(uintptr_t)bytes, length);
         return code;
     }
+    assert(model != NULL);
     model->map_length = length;
     model->folder = folder_of(&model->arena, path);
     if (model->folder == NULL) {

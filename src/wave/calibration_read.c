@@ -212,7 +212,7 @@ static enum wg_code read_node(const struct place *place, const json_t *json, siz
         *out = (struct wg_tree_node){.options = (uint64_t)values[0]};
         return code;
     }
-    const double range[3][2] = {{0.0, WG_TREE_FEATURES - 1.0},
+    const double range[3][2] = {{0.0, (double)WG_TREE_FEATURES - 1.0},
                                 {-1e3, 1e3},
                                 {(double)index + 1.0, (double)params->node_count - 2.0}};
     for (size_t i = 0; i < 3; i++) {

@@ -19,7 +19,7 @@ static double generation_of(const char *arch)
     for (int i = 0; i < COUNT; i++)
         if (strcmp(arch, generations[i]) == 0)
             return i;
-    return COUNT / 2.0;
+    return (double)COUNT / 2.0;
 }
 
 static bool is_sixteen_bit(enum wg_dtype dtype)

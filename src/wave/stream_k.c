@@ -40,11 +40,13 @@ void wg__stream_k(uint64_t tiles, uint64_t iterations, unsigned sms, struct wg_s
     /* The rest alone where there is no full wave, else with the last full one. */
     const uint64_t rest = tiles % sms, shared = tiles > sms ? rest + sms : rest;
     const double before = (shared > sms ? 2.0 : 1.0) * (double)iterations;
-    const double most = fmin(sms, floor((double)shared * (double)iterations / LEAST_ITERATIONS));
-    for (double blocks = fmin(sms, (double)shared + 1); blocks <= most; blocks++) {
-        const double after = wave_iterations((double)shared, (double)iterations, blocks);
+    const double most =
+        fmin(sms, floor((double)shared * (double)iterations / (double)LEAST_ITERATIONS));
+    const uint64_t least = shared < sms ? shared + 1 : sms;
+    for (uint64_t blocks = least; blocks <= (uint64_t)most; blocks++) {
+        const double after = wave_iterations((double)shared, (double)iterations, (double)blocks);
         const double saved = (before - after) / whole;
         if (saved > out->saved)
-            *out = (struct wg_stream_k){.blocks = (uint64_t)blocks, .saved = saved};
+            *out = (struct wg_stream_k){.blocks = blocks, .saved = saved};
     }
 }

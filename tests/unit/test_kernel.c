@@ -96,8 +96,7 @@ static void tells_no_tile_where_the_name_has_none_of_this_gemm(void **state)
         "cudnn_infer_ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1",
         "ampere_gcgemm_64x64_tn",
         "implicit_convolve_sgemm<float, float, 128, 5, 5, 3, 3, 3, 1, false, false, true>(int)",
-        "trt_turing_cutlass_image_network_first_layer_hmma_fprop_f16f16f32_nhwc_nhwc_k64r7s7c4_"
-        "stride2x2",
+        "trt_turing_cutlass_image_network_first_layer_hmma_fprop_f16f16f32_nhwc_nhwc_k64r7s7c4",
         "sm50_xmma_pooling_fw_4d_FP16FP32NHWC_Average_FastDiv_CAlign8",
         "gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>",
     };
