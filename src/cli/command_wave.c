@@ -14,6 +14,7 @@
 
 /* In the order of use. */
 static const struct wg_command *const children[] = {
+    &wg__command_wave_sweep,
     &wg__command_wave_import,
     NULL,
 };
