@@ -165,7 +165,7 @@ static const struct wg_node *node_named(const struct wg_graph *graph, const char
     return NULL;
 }
 
-static void check_weight(const char *net, const char *node, const char *op, const int64_t *dims)
+static void check_weight(const char *net, const char *node, const char *op, const int64_t dims[4])
 {
     struct wg_model *model = open_net(net);
     const struct wg_node *found = node_named(model->graph, node);
@@ -183,16 +183,16 @@ static void check_weight(const char *net, const char *node, const char *op, cons
 static void name_layers_as_the_trained_networks_do(void **state)
 {
     (void)state;
-    check_weight("vgg16", "features.28", "Conv", (const int64_t[]){512, 512, 3, 3});
-    check_weight("vgg16", "classifier.6", "Gemm", (const int64_t[]){1000, 4096});
-    check_weight("resnet18", "layer2.0.downsample.0", "Conv", (const int64_t[]){128, 64, 1, 1});
-    check_weight("resnet50", "layer4.2.conv3", "Conv", (const int64_t[]){2048, 512, 1, 1});
-    check_weight("resnet50", "layer1.0.downsample.0", "Conv", (const int64_t[]){256, 64, 1, 1});
-    check_weight("resnet56-cifar", "layer3.8.conv2", "Conv", (const int64_t[]){64, 64, 3, 3});
-    check_weight("mobilenet-v2", "features.1.conv.1", "Conv", (const int64_t[]){16, 32, 1, 1});
-    check_weight("mobilenet-v2", "features.17.conv.1.0", "Conv", (const int64_t[]){960, 1, 3, 3});
+    check_weight("vgg16", "features.28", "Conv", (const int64_t[4]){512, 512, 3, 3});
+    check_weight("vgg16", "classifier.6", "Gemm", (const int64_t[4]){1000, 4096});
+    check_weight("resnet18", "layer2.0.downsample.0", "Conv", (const int64_t[4]){128, 64, 1, 1});
+    check_weight("resnet50", "layer4.2.conv3", "Conv", (const int64_t[4]){2048, 512, 1, 1});
+    check_weight("resnet50", "layer1.0.downsample.0", "Conv", (const int64_t[4]){256, 64, 1, 1});
+    check_weight("resnet56-cifar", "layer3.8.conv2", "Conv", (const int64_t[4]){64, 64, 3, 3});
+    check_weight("mobilenet-v2", "features.1.conv.1", "Conv", (const int64_t[4]){16, 32, 1, 1});
+    check_weight("mobilenet-v2", "features.17.conv.1.0", "Conv", (const int64_t[4]){960, 1, 3, 3});
     check_weight("bert-base", "encoder.layer.11.output.dense", "MatMul",
-                 (const int64_t[]){3072, 768});
+                 (const int64_t[4]){3072, 768});
 }
 
 static void name_every_node_and_tensor_once(void **state)
