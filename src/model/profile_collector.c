@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "model/profile_reader.h"
 
-enum { SLOTS_FIRST = 64, LAUNCHES_FIRST = 16, SHORT_NAME_SIZE = 64 };
+enum { SLOTS_FIRST = 64, LAUNCHES_FIRST = 16, SHORT_NAME_SIZE = 64, THREADS_MAX = 1024 };
 
 void wg__collector_init(struct wg_profile_collector *collector, struct wg_profile *profile,
                         const char *file_name)
@@ -172,9 +172,10 @@ enum wg_code wg__collector_layer_of(struct wg_profile_collector *collector, cons
     struct wg_kernel named;
     if (wg__kernel_parse(longest->name, &named))
         layer.kernel = named;
-    if (longest->block[0] != 0)
-        layer.kernel.threads =
-            (unsigned)(longest->block[0] * longest->block[1] * longest->block[2]);
+    const double threads =
+        (double)longest->block[0] * (double)longest->block[1] * (double)longest->block[2];
+    if (threads >= 1.0 && threads <= THREADS_MAX)
+        layer.kernel.threads = (unsigned)threads;
     for (size_t i = 0; i < count; i++) {
         launches[i].layer = layer.name;
         layer.measured_s += isnan(launches[i].time_s) ? 0.0 : launches[i].time_s;

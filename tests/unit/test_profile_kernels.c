@@ -179,6 +179,25 @@ static void reads_columns_that_no_formatter_has_named(void **state)
 
 /* -- Errors -------------------------------------------------------------------------------- */
 
+/* No block has more than 1,024 threads, and no grid more blocks than 64 bits count. */
+static void tells_nothing_of_a_launch_that_no_gpu_has_run(void **state)
+{
+    (void)state;
+    struct wg_profile profile =
+        read_text("ID,Kernel Name,Block Size,Grid Size\n"
+                  "0,k,\"(1024, 2, 1)\",\"(2147483647, 2147483647, 2147483647)\"\n"
+                  "1,k,\"(2147483647, 2147483647, 4)\",\"(2, 1, 1)\"\n"
+                  "2,k,\"(1024, 1, 1)\",\"(2147483647, 2, 1)\"\n");
+    const struct wg_layer *layers = profile.network.layers;
+    assert_int_equal(layers[0].blocks, 0);
+    assert_int_equal(layers[0].kernel.threads, 0);
+    assert_int_equal(layers[1].blocks, 2);
+    assert_int_equal(layers[1].kernel.threads, 0);
+    assert_int_equal(layers[2].blocks, 4294967294);
+    assert_int_equal(layers[2].kernel.threads, 1024);
+    wg__profile_fini(&profile);
+}
+
 static void says_which_field_is_wrong(void **state)
 {
     (void)state;
@@ -253,6 +272,7 @@ int main(void)
         cmocka_unit_test(reads_the_raw_page_with_its_row_of_units),
         cmocka_unit_test(reads_the_kernels_of_a_gpu_trace),
         cmocka_unit_test(reads_columns_that_no_formatter_has_named),
+        cmocka_unit_test(tells_nothing_of_a_launch_that_no_gpu_has_run),
         cmocka_unit_test(says_which_field_is_wrong),
         cmocka_unit_test(knows_the_units_of_the_tools),
         cmocka_unit_test(fails_cleanly_without_memory),
