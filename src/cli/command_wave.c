@@ -16,6 +16,8 @@
 static const struct wg_command *const children[] = {
     &wg__command_wave_sweep,
     &wg__command_wave_import,
+    &wg__command_wave_calibrate,
+    &wg__command_wave_evaluate,
     NULL,
 };
 

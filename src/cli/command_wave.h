@@ -11,6 +11,8 @@
 #include "cli/command.h"
 
 extern const struct wg_command wg__command_wave_analyze;
+extern const struct wg_command wg__command_wave_calibrate;
+extern const struct wg_command wg__command_wave_evaluate;
 extern const struct wg_command wg__command_wave_import;
 extern const struct wg_command wg__command_wave_plan;
 extern const struct wg_command wg__command_wave_sweep;

@@ -105,7 +105,7 @@ static void copy_text(char out[static WG_GPU_ID_SIZE], const char *text)
 static enum wg_code calibrate_class(struct wg_calibration *calibration,
                                     const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
                                     enum wg_op_class op, const struct wg_class_row *rows,
-                                    size_t count, struct wg_error *err)
+                                    size_t count, bool with_errors, struct wg_error *err)
 {
     struct wg_calibrated entry = {
         .dtype = dtype,
@@ -118,27 +118,31 @@ static enum wg_code calibrate_class(struct wg_calibration *calibration,
     copy_text(entry.arch, gpu->arch);
     enum wg_code code = wg__class_fit(&entry.params, gpu, op, rows, count, err);
     if (code == WG_OK)
+        code = wg__class_correction_fit(&entry.correction, &entry.params, gpu, rows, count, err);
+    if (code == WG_OK && with_errors)
         code = wg__class_errors(&entry.params, gpu, op, rows, count, err);
     if (code == WG_OK)
         code = keep_points(&entry, rows, count, err);
     if (code == WG_OK)
         code = wg__calibration_put(calibration, &entry, err);
     if (code != WG_OK)
-        wg__free(entry.points);
+        wg__calibrated_fini(&entry);
     return code;
 }
 
 static enum wg_code calibrate_all(struct wg_calibration *calibration, const struct wg_gpu_spec *gpu,
                                   const struct wg_measured *rows, size_t count,
-                                  struct wg_class_row *scratch, struct wg_error *err)
+                                  struct wg_class_row *scratch, bool with_errors,
+                                  struct wg_error *err)
 {
     for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
         for (int op = 0; op < WG_OP_BYTES && gpu->dense_flops[dtype] > 0.0; op++) {
             size_t kept = collect(rows, count, (enum wg_dtype)dtype, (enum wg_op_class)op, scratch);
             if (kept < ROWS_LEAST)
                 continue;
-            enum wg_code code = calibrate_class(calibration, gpu, (enum wg_dtype)dtype,
-                                                (enum wg_op_class)op, scratch, kept, err);
+            enum wg_code code =
+                calibrate_class(calibration, gpu, (enum wg_dtype)dtype, (enum wg_op_class)op,
+                                scratch, kept, with_errors, err);
             if (code != WG_OK)
                 return code;
         }
@@ -150,8 +154,9 @@ static enum wg_code calibrate_all(struct wg_calibration *calibration, const stru
     return WG_OK;
 }
 
-enum wg_code wg__calibrate(struct wg_calibration **out, const struct wg_gpu_spec *gpu,
-                           const struct wg_measured *rows, size_t count, struct wg_error *err)
+static enum wg_code calibrate(struct wg_calibration **out, const struct wg_gpu_spec *gpu,
+                              const struct wg_measured *rows, size_t count, bool with_errors,
+                              struct wg_error *err)
 {
     struct wg_calibration *calibration = NULL;
     enum wg_code code = wg__calibration_new(&calibration, err);
@@ -159,11 +164,25 @@ enum wg_code wg__calibrate(struct wg_calibration **out, const struct wg_gpu_spec
     if (code == WG_OK && scratch == NULL)
         code = wg__fail(err, WG_ENOMEM, "out of memory for %zu measurements", count);
     if (code == WG_OK)
-        code = calibrate_all(calibration, gpu, rows, count, scratch, err);
+        code = calibrate_all(calibration, gpu, rows, count, scratch, with_errors, err);
     wg__free(scratch);
     if (code == WG_OK)
         *out = calibration;
     else
         wg__calibration_free(calibration);
     return code;
+}
+
+enum wg_code wg__calibrate(struct wg_calibration **out, const struct wg_gpu_spec *gpu,
+                           const struct wg_measured *rows, size_t count, struct wg_error *err)
+{
+    return calibrate(out, gpu, rows, count, true, err);
+}
+
+enum wg_code wg__calibrate_without_errors(struct wg_calibration **out,
+                                          const struct wg_gpu_spec *gpu,
+                                          const struct wg_measured *rows, size_t count,
+                                          struct wg_error *err)
+{
+    return calibrate(out, gpu, rows, count, false, err);
 }

@@ -33,14 +33,29 @@ enum wg_code wg__calibration_new(struct wg_calibration **out, struct wg_error *e
     return WG_OK;
 }
 
+void wg__calibrated_fini(struct wg_calibrated *entry)
+{
+    wg__free(entry->points);
+    wg__free(entry->correction);
+}
+
 void wg__calibration_free(struct wg_calibration *calibration)
 {
     if (calibration == NULL)
         return;
     for (size_t i = 0; i < calibration->count; i++)
-        wg__free(calibration->entries[i].points);
+        wg__calibrated_fini(&calibration->entries[i]);
     wg__free(calibration->entries);
     wg__free(calibration);
+}
+
+void wg__calibration_drop_points(struct wg_calibration *calibration)
+{
+    for (size_t i = 0; i < calibration->count; i++) {
+        wg__free(calibration->entries[i].points);
+        calibration->entries[i].points = NULL;
+        calibration->entries[i].point_count = 0;
+    }
 }
 
 static bool is_same(const struct wg_calibrated *a, const struct wg_calibrated *b)
@@ -54,7 +69,7 @@ enum wg_code wg__calibration_put(struct wg_calibration *calibration, struct wg_c
     for (size_t i = 0; i < calibration->count; i++) {
         if (!is_same(&calibration->entries[i], entry))
             continue;
-        wg__free(calibration->entries[i].points);
+        wg__calibrated_fini(&calibration->entries[i]);
         calibration->entries[i] = *entry;
         return WG_OK;
     }
@@ -68,22 +83,41 @@ enum wg_code wg__calibration_put(struct wg_calibration *calibration, struct wg_c
     return WG_OK;
 }
 
+static enum wg_code copy_entry(const struct wg_calibrated *entry, struct wg_calibrated *out,
+                               struct wg_error *err)
+{
+    *out = *entry;
+    out->points = NULL;
+    out->correction = NULL;
+    if (entry->point_count > 0) {
+        out->points = wg__realloc_array(NULL, entry->point_count, sizeof *out->points);
+        if (out->points == NULL)
+            return wg__fail(err, WG_ENOMEM, "out of memory for %zu measured points",
+                            entry->point_count);
+        memcpy(out->points, entry->points, entry->point_count * sizeof *out->points);
+    }
+    if (entry->correction != NULL) {
+        out->correction = wg__alloc(sizeof *out->correction);
+        if (out->correction == NULL) {
+            wg__calibrated_fini(out);
+            return wg__fail(err, WG_ENOMEM, "out of memory for the correction of %s", entry->gpu);
+        }
+        *out->correction = *entry->correction;
+    }
+    return WG_OK;
+}
+
 enum wg_code wg__calibration_merge(struct wg_calibration *calibration,
                                    const struct wg_calibration *other, struct wg_error *err)
 {
     for (size_t i = 0; i < other->count; i++) {
-        struct wg_calibrated copy = other->entries[i];
-        copy.points = NULL;
-        if (copy.point_count > 0) {
-            copy.points = wg__realloc_array(NULL, copy.point_count, sizeof *copy.points);
-            if (copy.points == NULL)
-                return wg__fail(err, WG_ENOMEM, "out of memory for %zu measured points",
-                                copy.point_count);
-            memcpy(copy.points, other->entries[i].points, copy.point_count * sizeof *copy.points);
-        }
-        enum wg_code code = wg__calibration_put(calibration, &copy, err);
+        struct wg_calibrated copy;
+        enum wg_code code = copy_entry(&other->entries[i], &copy, err);
+        if (code != WG_OK)
+            return code;
+        code = wg__calibration_put(calibration, &copy, err);
         if (code != WG_OK) {
-            wg__free(copy.points);
+            wg__calibrated_fini(&copy);
             return code;
         }
     }

@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "wave/forest.h"
 #include "wave/gemm.h"
 #include "wave/kernel.h"
 #include "wave/kernel_params.h"
@@ -55,6 +56,7 @@ struct wg_calibrated {
     struct wg_kernel_params params;
     struct wg_point *points; /* sorted: batch, n, k, bytes, m */
     size_t point_count;
+    struct wg_forest *correction; /* wave/correction.h; NULL: none */
 };
 
 #define WG_CALIBRATION_SCHEMA "wattgov.wave.calibration/1"
@@ -66,6 +68,13 @@ struct wg_calibration;
  * says how many are needed); WG_ENOMEM. `gpu` and `rows` are not kept. */
 enum wg_code wg__calibrate(struct wg_calibration **out, const struct wg_gpu_spec *gpu,
                            const struct wg_measured *rows, size_t count, struct wg_error *err);
+/* The same without held-out errors, which take five more fits: for who measures them otherwise. */
+enum wg_code wg__calibrate_without_errors(struct wg_calibration **out,
+                                          const struct wg_gpu_spec *gpu,
+                                          const struct wg_measured *rows, size_t count,
+                                          struct wg_error *err);
+/* Drops the points, so that only the formula and what corrects it are written. */
+void wg__calibration_drop_points(struct wg_calibration *calibration);
 /* From JSON; `name` stands for the file in messages: "NAME: path.of.field: ...". */
 enum wg_code wg__calibration_read(struct wg_calibration **out, const char *name, const char *bytes,
                                   size_t length, struct wg_error *err);

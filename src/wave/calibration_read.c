@@ -20,6 +20,8 @@
 
 #include "base/alloc.h"
 #include "wave/choice_tree.h"
+#include "wave/correction.h"
+#include "wave/forest_json.h"
 
 /* Where in the document we are, for messages. */
 struct place {
@@ -284,6 +286,22 @@ static enum wg_code read_points(const struct place *place, const json_t *json,
     return WG_OK;
 }
 
+static enum wg_code read_correction(const struct place *place, const json_t *json,
+                                    struct wg_calibrated *entry)
+{
+    const json_t *correction = json_object_get(json, "correction");
+    if (correction == NULL)
+        return WG_OK;
+    entry->correction = wg__alloc(sizeof *entry->correction);
+    if (entry->correction == NULL)
+        return wg__fail(place->err, WG_ENOMEM, "%s: out of memory for a correction", place->name);
+    char field[48];
+    if (wg__forest_read(correction, WG_CORRECTION_FEATURES, entry->correction, field,
+                        sizeof field) != WG_OK)
+        return fail(place, field, "what `wattgov wave calibrate` writes");
+    return WG_OK;
+}
+
 static enum wg_code read_entry(const struct place *place, const json_t *json,
                                struct wg_calibrated *entry)
 {
@@ -306,6 +324,8 @@ static enum wg_code read_entry(const struct place *place, const json_t *json,
         code = read_error(place, json, "chosen", &entry->params.chosen);
     if (code == WG_OK)
         code = read_points(place, json, entry);
+    if (code == WG_OK)
+        code = read_correction(place, json, entry);
     return code;
 }
 
@@ -325,7 +345,7 @@ static enum wg_code read_entries(struct wg_calibration *calibration, const char 
         if (code == WG_OK)
             code = wg__calibration_put(calibration, &entry, err);
         if (code != WG_OK) {
-            wg__free(entry.points);
+            wg__calibrated_fini(&entry);
             return code;
         }
     }

@@ -14,6 +14,9 @@ struct wg_calibration {
     size_t count;
 };
 
+/* Frees points and correction, not `entry` itself. */
+void wg__calibrated_fini(struct wg_calibrated *entry);
+
 enum wg_code wg__calibration_new(struct wg_calibration **out, struct wg_error *err);
 /* Takes over `entry` with its points, in place of one of the same GPU, dtype and class; on failure
  * they stay the caller's. */

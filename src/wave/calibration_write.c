@@ -20,6 +20,7 @@
 
 #include "base/json.h"
 #include "wave/calibration_set.h"
+#include "wave/forest_json.h"
 
 /* To six digits: more are noise of the fit. */
 static double rounded(double value)
@@ -151,6 +152,10 @@ void wg__calibration_write(const struct wg_calibration *calibration, struct wg_b
         wg__json_member_double(&json, "tdp_w", entry->tdp_w);
         write_params(&json, &entry->params);
         write_points(&json, entry);
+        if (entry->correction != NULL) {
+            wg__json_key(&json, "correction");
+            wg__forest_write(&json, entry->correction);
+        }
         wg__json_close(&json);
     }
     wg__json_close(&json);

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "math/statistics.h"
 #include "wave/class_fit.h"
-#include "wave/kernel_choice.h"
+#include "wave/correction.h"
 
 enum { FOLDS = 5, LEAST_RATIOS = 10 };
 
@@ -32,13 +32,15 @@ static void add(struct ratios *ratios, double measured_s, double predicted_s)
     ratios->absolute += fabs(predicted_s / measured_s - 1.0);
 }
 
-static void test_row(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
-                     const struct wg_class_row *row, struct ratios *known, struct ratios *chosen)
+static void test_row(const struct wg_kernel_params *params, const struct wg_forest *correction,
+                     const struct wg_wave_machine *machine, const struct wg_class_row *row,
+                     struct ratios *known, struct ratios *chosen)
 {
     struct wg_wave_work work;
     struct wg_kernel_choice choice;
     wg__wave_work_init(&work, machine, &row->gemm, row->bytes);
     wg__kernel_choose(params, machine, &work, row->winograd, &choice);
+    wg__correct(correction, machine, &work, &choice);
     add(chosen, row->time_s, choice.time.time_s);
     if (row->kernel.tile_m == 0 || row->kernel.tile_n == 0)
         return;
@@ -65,12 +67,16 @@ static enum wg_code test_fold(const struct wg_gpu_spec *gpu, enum wg_op_class op
     if (params == NULL)
         return wg__fail(err, WG_ENOMEM, "out of memory for a fold of %zu rows", kept);
     enum wg_code code = wg__class_fit(params, gpu, op, others, kept, err);
+    struct wg_forest *correction = NULL;
+    if (code == WG_OK)
+        code = wg__class_correction_fit(&correction, params, gpu, others, kept, err);
     struct wg_wave_machine machine;
     if (code == WG_OK)
         wg__wave_machine_init(&machine, gpu, rows[0].gemm.dtype, params);
     for (size_t i = 0; i < count && code == WG_OK; i++)
         if (fold_of(&rows[i]) == fold)
-            test_row(params, &machine, &rows[i], known, chosen);
+            test_row(params, correction, &machine, &rows[i], known, chosen);
+    wg__free(correction);
     wg__free(params);
     return code;
 }

@@ -16,6 +16,7 @@
 #include "wave/kernel_choice.h"
 #include "wave/params_fit.h"
 #include "wave/relative.h"
+#include "wave/tensor_tiles.h"
 
 enum {
     KERNELS_MAX = 256, /* different ones counted; the most used become tiles */
@@ -219,7 +220,11 @@ static enum wg_code fit_untold(struct wg_kernel_params *params, const struct wg_
                                struct wg_fit_row *scratch, struct wg_error *err)
 {
     double floor_s = params->floor_s;
-    enum wg_code code = borrow_tiles(params, gpu, rows[0].gemm.dtype, op, err);
+    enum wg_code code = WG_OK;
+    if (wg__dtype_has_tensor_tiles(rows[0].gemm.dtype))
+        wg__tensor_tiles(params);
+    else
+        code = borrow_tiles(params, gpu, rows[0].gemm.dtype, op, err);
     params->floor_s = floor_s;
     for (int round = 0; round < ROUNDS && code == WG_OK; round++) {
         choose_rows(params, gpu, rows, count, scratch);

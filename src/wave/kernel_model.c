@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "wave/kernel_choice.h"
+#include "wave/correction.h"
 #include "wave/relative.h"
 #include "wave/wave_time.h"
 
@@ -20,6 +20,7 @@ struct slot {
     bool has_params, is_transferred;
     struct wg_kernel_params params;
     struct wg_wave_machine machine;
+    struct wg_forest *correction; /* NULL: none */
 };
 
 struct wg_kernel_model {
@@ -43,17 +44,43 @@ const char *wg__bound_name(enum wg_bound bound)
     return bound_names[bound];
 }
 
-static void fill_slot(struct wg_kernel_model *model, const struct wg_calibration *calibration,
+static bool is_near(double a, double b)
+{
+    return fabs(log(a / b)) < 0.1;
+}
+
+/* What a library chooses is a matter of the chip, of any edition of it; and what one dtype of 16
+ * bits teaches holds for the other. */
+static bool corrects(const struct wg_kernel_model *model, enum wg_dtype dtype, enum wg_op_class op,
+                     const struct wg_calibrated *entry)
+{
+    bool both_sixteen = wg__dtype_bytes(dtype) == 2 && wg__dtype_bytes(entry->dtype) == 2;
+    bool is_same_chip = strcmp(model->gpu.id, entry->gpu) == 0 ||
+                        (strcmp(model->gpu.arch, entry->arch) == 0 &&
+                         is_near(model->gpu.dense_flops[dtype], entry->dense_flops));
+    return entry->correction != NULL && op == entry->op &&
+           (dtype == entry->dtype || both_sixteen) && is_same_chip;
+}
+
+static bool fill_slot(struct wg_kernel_model *model, const struct wg_calibration *calibration,
                       enum wg_dtype dtype, enum wg_op_class op)
 {
     struct slot *slot = &model->slots[dtype][op];
     const struct wg_calibrated *entry = NULL;
     if (op != WG_OP_BYTES && !(model->gpu.dense_flops[dtype] > 0.0))
-        return;
+        return true;
     slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, &slot->params,
                                          &slot->is_transferred, &entry);
-    if (slot->has_params)
-        wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
+    if (!slot->has_params)
+        return true;
+    wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
+    if (!corrects(model, dtype, op, entry))
+        return true;
+    slot->correction = wg__alloc(sizeof *slot->correction);
+    if (slot->correction == NULL)
+        return false;
+    *slot->correction = *entry->correction;
+    return true;
 }
 
 static void copy_text(char out[static WG_GPU_ID_SIZE], const char *text)
@@ -77,13 +104,22 @@ enum wg_code wg__kernel_model_new(struct wg_kernel_model **out, const struct wg_
     model->gpu.arch = model->arch;
     for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
         for (int op = 0; op < WG_OP_CLASS_COUNT; op++)
-            fill_slot(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op);
+            if (!fill_slot(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op)) {
+                wg__kernel_model_free(model);
+                return wg__fail(err, WG_ENOMEM, "out of memory for the kernel model of %s",
+                                gpu->id);
+            }
     *out = model;
     return WG_OK;
 }
 
 void wg__kernel_model_free(struct wg_kernel_model *model)
 {
+    if (model == NULL)
+        return;
+    for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < WG_OP_CLASS_COUNT; op++)
+            wg__free(model->slots[dtype][op].correction);
     wg__free(model);
 }
 
@@ -144,6 +180,7 @@ static void predict(const struct slot *slot, const struct wg_gemm *gemm, double 
     } else {
         struct wg_kernel_choice choice;
         wg__kernel_choose(&slot->params, &slot->machine, &work, winograd, &choice);
+        wg__correct(slot->correction, &slot->machine, &work, &choice);
         fill(slot, &choice.time, &slot->params.chosen, out);
         out->kernel = slot->params.tiles[choice.tile].kernel;
         out->kernel.split_k = choice.split_k;

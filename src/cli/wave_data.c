@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening measurements for the commands; see wave_data.h.
+ */
+#include "cli/wave_data.h"
+
+#include "cli/command.h"
+
+enum wg_code wg__wave_data_take(const struct wg_option_set *set, int *argc, char ***argv,
+                                struct wg_wave_data_args *args, struct wg_error *err)
+{
+    wg__options_words_first(set, *argc, *argv);
+    args->word = wg__command_word(argc, argv);
+    if (args->word == NULL || args->word[0] == '\0')
+        return wg__fail(err, WG_EINVAL,
+                        "which data? Give a CSV of measurements (columns m, n, k and us or ms)");
+    return WG_OK;
+}
+
+enum wg_code wg__wave_data_open(struct wg_wave_data *out, const struct wg_wave_data_args *args,
+                                struct wg_error *err)
+{
+    struct wg_measurements_opts opts = {.has_dtype = args->dtype != NULL,
+                                        .where = args->where.items,
+                                        .where_count = args->where.count};
+    enum wg_code code = WG_OK;
+    if (args->dtype != NULL && wg__dtype_parse(args->dtype, &opts.dtype, NULL) != WG_OK)
+        code = wg__option_reject(err, "dtype", args->dtype, "fp32, tf32, fp16, bf16, fp8 or int8");
+    if (code == WG_OK)
+        code = wg__wave_gpu_open(&out->gpu, args->gpu, err);
+    if (code == WG_OK)
+        code = wg__measurements_read(&out->measurements, args->word, &opts, err);
+    if (code == WG_OK)
+        code = wg__measurements_keep(&out->measurements, out->gpu.table, &out->gpu.spec, err);
+    return code;
+}
+
+void wg__wave_data_close(struct wg_wave_data *data)
+{
+    wg__measurements_fini(&data->measurements);
+    wg__wave_gpu_close(&data->gpu);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Boosted oblivious trees: a regression that is quick to ask, small to write down, and finds steps.
+ *
+ * What the wave formula gets wrong, it gets wrong in steps: a library takes another kernel, and the
+ * time jumps. Smooth regressions blur that; trees do not. A tree here is oblivious: all nodes of
+ * one level ask the same question (is feature f above its border b?), so a tree of depth 6 is six
+ * questions and a table of 64 answers, and asking it takes no branch. Each tree is fitted to what
+ * the ones before it left over (Friedman, "Greedy function approximation", 2001; oblivious trees:
+ * Prokhorenkova et al., "CatBoost", 2018). Features need no scaling: only their order counts.
+ *
+ *     value(x) = bias + sum over trees t of scale[t] * leaf[t][bits of the questions]
+ *
+ * The same rows, in the same order, give the same forest.
+ *
+ * Owns: a forest is one block of the caller's; no pointers in it.    Threads: asking: any.
+ */
+#ifndef WG_WAVE_FOREST_H
+#define WG_WAVE_FOREST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum {
+    WG_FOREST_FEATURES_MAX = 64,
+    WG_FOREST_BORDERS_MAX = 63,
+    WG_FOREST_DEPTH_MAX = 7,
+    WG_FOREST_TREES_MAX = 512,
+    WG_FOREST_LEAF_MAX = 45 /* leaves are whole numbers -45 .. 45, times the tree's scale */
+};
+
+struct wg_forest_tree {
+    double scale;
+    uint8_t feature[WG_FOREST_DEPTH_MAX]; /* question of level l: is this feature's */
+    uint8_t border[WG_FOREST_DEPTH_MAX];  /* value above borders[feature][border]? bit l */
+    int8_t leaf[1 << WG_FOREST_DEPTH_MAX];
+};
+
+struct wg_forest {
+    size_t feature_count, depth, tree_count;
+    double bias;
+    uint8_t border_count[WG_FOREST_FEATURES_MAX];
+    double borders[WG_FOREST_FEATURES_MAX][WG_FOREST_BORDERS_MAX]; /* rising */
+    struct wg_forest_tree trees[WG_FOREST_TREES_MAX];
+};
+
+struct wg_forest_opts {
+    size_t trees, depth; /* 1 .. TREES_MAX, 1 .. DEPTH_MAX */
+    double rate;         /* share of what a tree finds that is taken; (0, 1] */
+    double smoothing;    /* rows of value 0 that each leaf is thought to hold besides its own */
+    double row_share;    /* of rows that a tree's questions are chosen by; (0, 1] */
+    double feature_share;
+    double clip; /* a row pulls no harder than if it were off by this much */
+    uint64_t seed;
+};
+
+/* `features`: `rows` times `feature_count` numbers, row by row; `target`: one each. Not kept.
+ * WG_ENOMEM. */
+enum wg_code wg__forest_fit(struct wg_forest *out, const float *features, size_t feature_count,
+                            const double *target, size_t rows, const struct wg_forest_opts *opts,
+                            struct wg_error *err);
+double wg__forest_value(const struct wg_forest *forest, const float *features);
+
+#endif

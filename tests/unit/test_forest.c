@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tests of wave/forest.h and wave/forest_json.h.
+ */
+#include "wave/forest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "support/check.h"
+#include "wave/forest_json.h"
+
+enum { ROWS = 3000, FEATURES = 3 };
+
+static const struct wg_forest_opts opts = {.trees = 120,
+                                           .depth = 4,
+                                           .rate = 0.2,
+                                           .smoothing = 1.0,
+                                           .row_share = 0.7,
+                                           .feature_share = 0.8,
+                                           .clip = 10.0,
+                                           .seed = 3};
+
+/* A staircase in x0, crossed with a threshold of x1; x2 says nothing. */
+static double truth(const float *x)
+{
+    return floor((double)x[0] / 8.0) * 0.1 + (x[1] > 0.5F ? 1.0 : 0.0);
+}
+
+static void make_rows(float *features, double *target, uint64_t seed)
+{
+    struct wg_rng rng;
+    wg__rng_init(&rng, seed);
+    for (size_t i = 0; i < ROWS; i++) {
+        float *x = features + i * FEATURES;
+        x[0] = (float)(64.0 * wg__rng_uniform(&rng));
+        x[1] = (float)wg__rng_uniform(&rng);
+        x[2] = (float)wg__rng_uniform(&rng);
+        target[i] = truth(x);
+    }
+}
+
+static float features[ROWS * FEATURES];
+static double target[ROWS];
+static struct wg_forest forest;
+
+static void learns_steps_of_rows_that_it_did_not_see(void **state)
+{
+    (void)state;
+    make_rows(features, target, 1);
+    assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    make_rows(features, target, 2);
+    double worst = 0.0, sum = 0.0;
+    for (size_t i = 0; i < ROWS; i++) {
+        double wrong = fabs(wg__forest_value(&forest, features + i * FEATURES) - target[i]);
+        worst = fmax(worst, wrong);
+        sum += wrong;
+    }
+    assert_true(sum / ROWS < 0.02); /* steps are 0.1 and 1 high */
+    assert_true(worst < 1.1);
+}
+
+static void gives_the_same_forest_of_the_same_rows(void **state)
+{
+    (void)state;
+    static struct wg_forest again;
+    make_rows(features, target, 1);
+    assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    assert_int_equal(wg__forest_fit(&again, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    assert_memory_equal(&forest, &again, sizeof forest);
+}
+
+static void says_the_mean_where_nothing_tells_rows_apart(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        features[i] = 7.0F;
+        target[i] = i % 2 == 0 ? 1.0 : 2.0;
+    }
+    assert_int_equal(wg__forest_fit(&forest, features, 1, target, ROWS, &opts, NULL), WG_OK);
+    const float far[] = {7.0F, -1e30F, 1e30F, NAN};
+    for (size_t i = 0; i < 4; i++)
+        check_close(wg__forest_value(&forest, &far[i]), 1.5, 1e-6);
+}
+
+static void pulls_of_outliers_are_clipped(void **state)
+{
+    (void)state;
+    struct wg_forest_opts clipped = opts;
+    for (size_t i = 0; i < ROWS; i++) {
+        features[i] = (float)(i % 10);
+        target[i] = i == 0 ? 1e6 : 0.0;
+    }
+    clipped.clip = 0.5;
+    clipped.trees = 1;
+    assert_int_equal(wg__forest_fit(&forest, features, 1, target, ROWS, &clipped, NULL), WG_OK);
+    for (size_t leaf = 0; leaf < (size_t)1 << clipped.depth; leaf++)
+        assert_true(forest.trees[0].scale * abs(forest.trees[0].leaf[leaf]) <= 0.5);
+}
+
+static void read_text(const char *text, size_t feature_count, struct wg_forest *out,
+                      enum wg_code expected, const char *field)
+{
+    char found[48];
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    enum wg_code code = wg__forest_read(json, feature_count, out, found, sizeof found);
+    json_decref(json);
+    assert_int_equal(code, expected);
+    if (code != WG_OK)
+        assert_string_equal(found, field);
+}
+
+static void reads_back_what_it_writes(void **state)
+{
+    (void)state;
+    static struct wg_forest back;
+    struct wg_buffer text;
+    struct wg_json json;
+    make_rows(features, target, 1);
+    assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    wg__buffer_init(&text);
+    wg__json_init(&json, &text);
+    wg__forest_write(&json, &forest);
+    assert_false(text.failed);
+    read_text(text.data, FEATURES, &back, WG_OK, NULL);
+    for (size_t i = 0; i < ROWS; i++)
+        check_close(wg__forest_value(&back, features + i * FEATURES),
+                    wg__forest_value(&forest, features + i * FEATURES), 1e-12);
+    wg__buffer_fini(&text);
+}
+
+static void refuses_what_no_forest_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *field;
+    } cases[] = {
+        {"{}", "correction.depth"},
+        {"{\"depth\":8}", "correction.depth"},
+        {"{\"depth\":1}", "correction.bias"},
+        {"{\"depth\":1,\"bias\":11}", "correction.bias"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[]}", "correction.borders"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[1]}", "correction.borders[0]"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[2,1]]}", "correction.borders[0]"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[1]],\"trees\":3}", "correction.trees"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[1]],\"trees\":[[2,\"##\",\"##\"]]}",
+         "correction.trees[0]"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[1]],\"trees\":[[1,\"##\",\"#\"]]}",
+         "correction.trees[0]"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[1]],\"trees\":[[1,\"$#\",\"##\"]]}",
+         "correction.trees[0]"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[1]],\"trees\":[[1,\"#~\",\"##\"]]}",
+         "correction.trees[0]"},
+        {"{\"depth\":1,\"bias\":0,\"borders\":[[1]],\"trees\":[[1,\"##\",\"# \"]]}",
+         "correction.trees[0]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        read_text(cases[i].text, 1, &forest, WG_EDATA, cases[i].field);
+    read_text("{\"depth\":1,\"bias\":0.5,\"borders\":[[1]],\"trees\":[[0.1,\"##\",\"#~\"]]}", 1,
+              &forest, WG_OK, NULL);
+    const float below = 1.0F, above = 1.5F;
+    check_close(wg__forest_value(&forest, &below), 0.5 - 4.5, 1e-12);
+    check_close(wg__forest_value(&forest, &above), 0.5 + 4.5, 1e-12);
+}
+
+static void survives_lack_of_memory(void **state)
+{
+    (void)state;
+    struct wg_error err;
+    make_rows(features, target, 1);
+    for (size_t nth = 1;; nth++) {
+        wg__alloc_fail_from(nth);
+        enum wg_code code = wg__forest_fit(&forest, features, FEATURES, target, 100, &opts, &err);
+        wg__alloc_fail_from(0);
+        if (code == WG_OK) {
+            assert_true(nth > 3);
+            return;
+        }
+        assert_int_equal(code, WG_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(learns_steps_of_rows_that_it_did_not_see),
+        cmocka_unit_test(gives_the_same_forest_of_the_same_rows),
+        cmocka_unit_test(says_the_mean_where_nothing_tells_rows_apart),
+        cmocka_unit_test(pulls_of_outliers_are_clipped),
+        cmocka_unit_test(reads_back_what_it_writes),
+        cmocka_unit_test(refuses_what_no_forest_is),
+        cmocka_unit_test(survives_lack_of_memory),
+    };
+    return run_tests(tests);
+}
