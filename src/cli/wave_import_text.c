@@ -128,7 +128,7 @@ static void profile_text(const struct wg_wave_import *import, unsigned top, bool
     wg__table_fini(&table);
     wg__free(order);
     if (shown < import->count)
-        wg__buffer_printf(out, "... and %zu layers that take less time.\n", import->count - shown);
+        wg__buffer_printf(out, "... and %zu more, of less time.\n", import->count - shown);
 }
 
 /* -- Graphs -------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ void wg__wave_import_text(const struct wg_wave_import *import, unsigned top, boo
         wg__buffer_printf(out, "%u SMs, ", import->sms);
     if (model->batch != 0)
         wg__buffer_printf(out, "batch %" PRIu64 ", ", model->batch);
-    wg__buffer_printf(out, "%zu layers", import->count);
+    wg__buffer_printf(out, "%zu layer%s", import->count, import->count == 1 ? "" : "s");
     if (import->measured_s > 0.0)
         wg__buffer_printf(out, ", %.4g ms", 1e3 * import->measured_s);
     wg__buffer_puts(out, "\n\n");

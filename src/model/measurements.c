@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -213,6 +214,9 @@ bool wg__measurements_are(const char *path)
 {
     struct wg_csv *csv = NULL;
     struct wg_measurement_columns columns;
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* a pipe would be used up */
+        return false;
     const bool are = wg__csv_open(&csv, path, NULL) == WG_OK &&
                      wg__measurement_columns_find(&columns, csv, path, NULL) == WG_OK;
     wg__csv_close(csv);

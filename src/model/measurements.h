@@ -47,7 +47,8 @@ struct wg_measurements {
     size_t unmeasured; /* rows, or passes, without a time */
 };
 
-/* Whether a file begins with a header of measurements; false also where it cannot be read. */
+/* Whether a file begins with a header of measurements; false also where it cannot be read, or only
+ * once. */
 bool wg__measurements_are(const char *path);
 
 /* WG_ENOENT, WG_EPERM, WG_EIO: the file; WG_EDATA: "FILE:LINE: column 'm': ...", a column that is

@@ -12,9 +12,11 @@
 #include "model/profile.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/csv.h"
 #include "model/json_scan.h"
+#include "model/profile_json.h"
 #include "model/profile_reader.h"
 
 const char *wg__profile_kind_name(enum wg_profile_kind kind)
@@ -190,11 +192,32 @@ static enum wg_code read_file(struct wg_profile *out, const struct wg_profile_fi
     return code;
 }
 
+/* A pipe can be read once only, and readers go over a file again: it is kept in memory. */
+static enum wg_code read_pipe(struct wg_profile *out, struct wg_profile_file file,
+                              struct wg_error *err)
+{
+    struct wg_source source = {0};
+    struct wg_buffer text;
+    wg__buffer_init(&text);
+    enum wg_code code = wg__profile_file_open(&file, &source, err);
+    if (code == WG_OK)
+        code = wg__profile_take_all(&source, &text, err);
+    wg__source_close(&source);
+    file.bytes = text.length != 0 ? text.data : "";
+    file.length = text.length;
+    if (code == WG_OK)
+        code = read_file(out, &file, err);
+    wg__buffer_fini(&text);
+    return code;
+}
+
 enum wg_code wg__profile_read(struct wg_profile *out, const char *path, const char *times,
                               struct wg_error *err)
 {
+    struct stat status;
     const struct wg_profile_file file = {.name = path, .times = times};
-    return read_file(out, &file, err);
+    const bool is_pipe = stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
+    return is_pipe ? read_pipe(out, file, err) : read_file(out, &file, err);
 }
 
 enum wg_code wg__profile_read_memory(struct wg_profile *out, const char *name, const char *bytes,

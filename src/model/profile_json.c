@@ -8,9 +8,8 @@
 
 #include <math.h>
 
-#include "base/buffer.h"
-
-static enum wg_code read_all(struct wg_source *source, struct wg_buffer *text, struct wg_error *err)
+enum wg_code wg__profile_take_all(struct wg_source *source, struct wg_buffer *text,
+                                  struct wg_error *err)
 {
     for (;;) {
         const int byte = wg__source_peek(source, err);
@@ -23,7 +22,7 @@ static enum wg_code read_all(struct wg_source *source, struct wg_buffer *text, s
         if (text->failed)
             return wg__fail(err, WG_ENOMEM, "%s: out of memory", source->name);
         if (text->length > WG_PROFILE_JSON_MAX)
-            return wg__fail(err, WG_EDATA, "%s: more than %d bytes of JSON", source->name,
+            return wg__fail(err, WG_EDATA, "%s: more than %d bytes", source->name,
                             WG_PROFILE_JSON_MAX);
     }
 }
@@ -37,7 +36,7 @@ enum wg_code wg__json_load(const struct wg_profile_file *file, json_t **out, str
     *out = NULL;
     enum wg_code code = wg__profile_file_open(file, &source, err);
     if (code == WG_OK)
-        code = read_all(&source, &text, err);
+        code = wg__profile_take_all(&source, &text, err);
     if (code == WG_OK) {
         *out = json_loadb(text.data != NULL ? text.data : "", text.length, 0, &error);
         if (*out == NULL)

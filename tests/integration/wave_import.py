@@ -145,7 +145,7 @@ class Import(unittest.TestCase):
     def test_the_layers_with_the_most_time_come_first(self):
         lines = run(FP16, "--top", "2").stdout.splitlines()
         self.assertTrue(lines[4].startswith("Conv_0 + Relu_1"), lines)
-        self.assertEqual(lines[6], "... and 23 layers that take less time.")
+        self.assertEqual(lines[6], "... and 23 more, of less time.")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@
  */
 #include "model/profile.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "support/check.h"
@@ -252,6 +254,34 @@ static void joins_times_of_another_name(void **state)
     scratch_close(&scratch);
 }
 
+/* As `wattgov wave import <(ssh gpu cat trace.json)` has it. */
+static void reads_a_pipe_which_can_be_read_once_only(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"Layers\":[" LAYER("Myelin", "", "") "]}",
+        "Duration (ns),GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name\n1,2,1,1,1,1,1,k\n",
+        "[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":1,\"dur\":2,\"args\":{\"External "
+        "id\":5}},{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::relu\",\"args\":{\"External "
+        "id\":"
+        "5}}]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct wg_profile profile = {0};
+        struct wg_error err = {0};
+        int ends[2];
+        char path[64];
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        assert_int_equal(write(ends[1], texts[i], strlen(texts[i])), strlen(texts[i]));
+        assert_int_equal(close(ends[1]), 0);
+        (void)snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+        if (wg__profile_read(&profile, path, NULL, &err) != WG_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(profile.network.layer_count, 1);
+        wg__profile_fini(&profile);
+        assert_int_equal(close(ends[0]), 0);
+    }
+}
+
 static void says_what_is_no_profile(void **state)
 {
     (void)state;
@@ -310,6 +340,7 @@ int main(void)
         cmocka_unit_test(reads_products_of_matrices),
         cmocka_unit_test(leaves_a_convolution_unknown_whose_output_is_another),
         cmocka_unit_test(joins_times_of_another_name),
+        cmocka_unit_test(reads_a_pipe_which_can_be_read_once_only),
         cmocka_unit_test(says_what_is_no_profile),
         cmocka_unit_test(fails_cleanly_without_memory),
     };
