@@ -12,14 +12,17 @@
 
 #include <stddef.h>
 
-/* In the order of use. */
+/* In the order of use, one a line. */
+/* clang-format off */
 static const struct wg_command *const children[] = {
+    &wg__command_wave_analyze,
     &wg__command_wave_sweep,
     &wg__command_wave_import,
     &wg__command_wave_calibrate,
     &wg__command_wave_evaluate,
     NULL,
 };
+/* clang-format on */
 
 const struct wg_command wg__command_wave = {
     .name = "wave",

@@ -193,14 +193,20 @@ static enum wg_code check_args(const struct args *args, struct wg_wave_report *r
     return WG_OK;
 }
 
-/* How far batches are looked at: a hint needs only what is near. */
-static uint32_t batches_wanted(const struct args *args, uint64_t batch)
+/* Which batches are looked at: a hint needs only what is near. False: none. */
+static bool choose_batches(const struct args *args, uint64_t batch, uint32_t *first, uint32_t *most)
 {
+    const bool has_end = args->max_batch > 0 || args->batches != NULL;
+    const bool is_whole = has_end || args->html != NULL;
+    if (batch == 0 || (batch > BATCH_MOST && !has_end))
+        return false;
+    *first = is_whole ? 1 : (uint32_t)batch;
+    *most = (uint32_t)(batch + batch / 4 + 1);
     if (args->max_batch > 0)
-        return args->max_batch;
-    if (args->batches != NULL)
-        return BATCHES_DEFAULT;
-    return batch < BATCH_MOST ? (uint32_t)(batch + batch / 4 + 1) : 0;
+        *most = args->max_batch;
+    else if (args->batches != NULL)
+        *most = BATCHES_DEFAULT;
+    return true;
 }
 
 /* Without --gpu: the one that a profile was taken on. */
@@ -234,13 +240,15 @@ static enum wg_code analyze(const struct args *args, struct run *run, size_t ind
     report->kernels[index] = run->kernels[index];
     report->count = index + 1;
     code = wg__wave_analyze(analysis, run->kernels[index], gpu, run->model.network, err);
-    const uint32_t most = batches_wanted(args, run->model.batch);
+    uint32_t first = 1, most = 1;
+    const bool wants_batches = choose_batches(args, run->model.batch, &first, &most);
     if (code == WG_OK && args->batches != NULL &&
-        (run->model.batch == 0 || analysis->total.unpredicted > 0))
+        (!wants_batches || analysis->total.unpredicted > 0))
         code = wg__fail(err, WG_EINVAL, "--batches: %s has no batch that could be changed",
                         run->model.name);
-    if (code == WG_OK && run->model.batch > 0 && most > 0 && analysis->total.unpredicted == 0)
-        code = wg__wave_analyze_batches(analysis, run->kernels[index], run->model.batch, most, err);
+    if (code == WG_OK && wants_batches && analysis->total.unpredicted == 0)
+        code = wg__wave_analyze_batches(analysis, run->kernels[index], run->model.batch, first,
+                                        most, err);
     return code;
 }
 

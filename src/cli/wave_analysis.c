@@ -134,23 +134,24 @@ enum wg_code wg__wave_analyze(struct wg_wave_analysis *out, const struct wg_kern
 
 enum wg_code wg__wave_analyze_batches(struct wg_wave_analysis *analysis,
                                       const struct wg_kernel_model *model, uint64_t samples,
-                                      uint32_t most, struct wg_error *err)
+                                      uint32_t first, uint32_t most, struct wg_error *err)
 {
     if (samples == 0 || samples > UINT32_MAX)
         return wg__fail(err, WG_EINVAL, "%s has no batch that could be changed",
                         analysis->network->name);
-    struct wg_batch_point *points = wg__alloc_zeroed(most, sizeof *points);
+    const uint32_t count = most - first + 1;
+    struct wg_batch_point *points = wg__alloc_zeroed(count, sizeof *points);
     if (points == NULL)
-        return wg__fail(err, WG_ENOMEM, "out of memory for %u batch sizes", most);
+        return wg__fail(err, WG_ENOMEM, "out of memory for %u batch sizes", count);
     wg__free(analysis->points);
     analysis->points = points;
     analysis->point_count = 0;
     const enum wg_code code =
-        wg__batches(model, analysis->network, (uint32_t)samples, most, points, err);
+        wg__batches_range(model, analysis->network, (uint32_t)samples, first, count, points, err);
     if (code != WG_OK)
         return code;
     analysis->samples = samples;
-    analysis->point_count = most;
+    analysis->point_count = count;
     return WG_OK;
 }
 

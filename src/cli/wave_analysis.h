@@ -59,7 +59,7 @@ struct wg_wave_analysis {
     size_t count;
     struct wg_wave_total total;
     uint64_t samples;              /* batch of the network; 0: not known, and no points */
-    struct wg_batch_point *points; /* at batches 1 .. point_count */
+    struct wg_batch_point *points; /* at batches that rise by 1 */
     size_t point_count;
 };
 
@@ -68,10 +68,10 @@ struct wg_wave_analysis {
 enum wg_code wg__wave_analyze(struct wg_wave_analysis *out, const struct wg_kernel_model *model,
                               const struct wg_gpu_spec *gpu, const struct wg_network *network,
                               struct wg_error *err);
-/* Adds times at batches 1 .. `most`. */
+/* Adds times at batches `first` .. `most`. */
 enum wg_code wg__wave_analyze_batches(struct wg_wave_analysis *analysis,
                                       const struct wg_kernel_model *model, uint64_t samples,
-                                      uint32_t most, struct wg_error *err);
+                                      uint32_t first, uint32_t most, struct wg_error *err);
 void wg__wave_analysis_fini(struct wg_wave_analysis *analysis);
 
 /* The row's tail, predicted or else measured; 0: not known. */

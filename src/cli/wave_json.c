@@ -160,7 +160,9 @@ static void write_points(struct wg_json *json, const struct wg_wave_analysis *an
         return;
     }
     wg__json_object(json);
-    member_known(json, "free_to", wg__wave_free_batch(analysis));
+    const struct wg_batch_point *own = wg__wave_own_batch(analysis);
+    const bool is_whole = analysis->points[0].batch == 1;
+    member_known(json, "free_to", own != NULL ? own->free_to : 0);
     wg__json_key(json, "points");
     wg__json_array(json);
     for (size_t i = 0; i < analysis->point_count; i++) {
@@ -170,7 +172,11 @@ static void write_points(struct wg_json *json, const struct wg_wave_analysis *an
         wg__json_member_double(json, "time_s", point->time_s);
         wg__json_member_double(json, "samples_per_s", point->per_s);
         wg__json_member_double(json, "next_sample_s", point->next_s);
-        wg__json_member_bool(json, "is_best", point->is_best);
+        wg__json_key(json, "is_best");
+        if (is_whole)
+            wg__json_bool(json, point->is_best);
+        else
+            wg__json_null(json);
         wg__json_member_uint(json, "free_to", point->free_to);
         wg__json_close(json);
     }

@@ -205,21 +205,6 @@ static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_
 
 /* -- A profile -------------------------------------------------------------------------------- */
 
-/* What all convolutions have as their first dimension; 0: there are none, or they differ. */
-static uint64_t batch_of_convolutions(const struct wg_network *network)
-{
-    uint64_t batch = 0;
-    for (size_t i = 0; i < network->layer_count; i++) {
-        const struct wg_layer *layer = &network->layers[i];
-        if (layer->kind != WG_LAYER_CONV || layer->conv.n == 0)
-            continue;
-        if (batch != 0 && batch != layer->conv.n)
-            return 0;
-        batch = layer->conv.n;
-    }
-    return batch;
-}
-
 static enum wg_code read_profile(struct wg_wave_model *out, const struct wg_wave_model_args *args,
                                  struct wg_error *err)
 {
@@ -237,7 +222,6 @@ static enum wg_code read_profile(struct wg_wave_model *out, const struct wg_wave
     out->kind = wg__profile_kind_name(out->read.kind);
     out->batch = out->read.batch;
     out->network = &out->read.network;
-    out->batch = batch_of_convolutions(out->network);
     return WG_OK;
 }
 

@@ -229,7 +229,7 @@ out:
 static void write_batches(struct wg_page *page, const struct wg_wave_analysis *analysis)
 {
     const size_t count = analysis->point_count;
-    if (count < 2)
+    if (count < 2 || analysis->points[0].batch != 1)
         return;
     double *const values = wg__alloc_zeroed(2 * count, sizeof *values);
     if (values == NULL) {

@@ -32,8 +32,8 @@ bool wg__wave_is_wasteful_in_total(const struct wg_wave_report *report,
 /* "2 layers waste more than 15 % on a100: conv1 (31.2 %), fc (16.0 %)"; false: none does. */
 bool wg__wave_waste_text(const struct wg_wave_report *report, struct wg_buffer *out);
 
-/* The largest batch at no more than 1 % more time than the network's own; 0: not known. */
-uint32_t wg__wave_free_batch(const struct wg_wave_analysis *analysis);
+/* The network's own batch among the points; NULL: not there. */
+const struct wg_batch_point *wg__wave_own_batch(const struct wg_wave_analysis *analysis);
 
 /* What a reader must know before he trusts the numbers, a sentence each; the index from 0 on.
  * false: no more. */

@@ -58,11 +58,14 @@ bool wg__wave_waste_text(const struct wg_wave_report *report, struct wg_buffer *
 
 /* -- Batches ---------------------------------------------------------------------------------- */
 
-uint32_t wg__wave_free_batch(const struct wg_wave_analysis *analysis)
+const struct wg_batch_point *wg__wave_own_batch(const struct wg_wave_analysis *analysis)
 {
-    if (analysis->samples == 0 || analysis->samples > analysis->point_count)
-        return 0;
-    return analysis->points[analysis->samples - 1].free_to;
+    const size_t count = analysis->point_count;
+    const struct wg_batch_point *points = analysis->points;
+    if (count == 0 || analysis->samples < points[0].batch ||
+        analysis->samples > points[count - 1].batch)
+        return NULL;
+    return &points[analysis->samples - points[0].batch];
 }
 
 /* -- Trust ------------------------------------------------------------------------------------ */

@@ -125,24 +125,22 @@ static void write_total(const struct wg_wave_analysis *analysis, struct wg_buffe
 
 static void write_batches(const struct wg_wave_analysis *analysis, struct wg_buffer *out)
 {
-    const uint32_t last = wg__wave_free_batch(analysis);
-    const struct wg_batch_point *best = NULL;
-    if (last == 0)
+    const struct wg_batch_point *own = wg__wave_own_batch(analysis), *best = own;
+    if (own == NULL)
         return;
-    const unsigned own = (unsigned)analysis->samples;
     for (size_t i = 0; i < analysis->point_count; i++)
-        if (best == NULL || analysis->points[i].per_s > best->per_s)
+        if (analysis->points[i].per_s > best->per_s)
             best = &analysis->points[i];
-    if (last > own)
-        wg__buffer_printf(out, "batch: %u -> %u is free", own, last);
+    if (own->free_to > own->batch)
+        wg__buffer_printf(out, "batch: %u -> %u is free", own->batch, own->free_to);
+    else if (isfinite(own->next_s))
+        wg__buffer_printf(out, "batch: one more than %u costs %.1f us", own->batch,
+                          1e6 * own->next_s);
     else
-        wg__buffer_printf(out, "batch: one more than %u costs %.1f us", own,
-                          1e6 * analysis->points[own - 1].next_s);
-    if (best != NULL)
-        wg__buffer_printf(out, "; most samples a second up to %zu: %.0f at %u (%.0f at %u)",
-                          analysis->point_count, best->per_s, best->batch,
-                          analysis->points[own - 1].per_s, own);
-    wg__buffer_puts(out, "\n");
+        wg__buffer_printf(out, "batch: %u", own->batch);
+    wg__buffer_printf(out, "; most samples a second up to %u: %.0f at %u (%.0f at %u)\n",
+                      analysis->points[analysis->point_count - 1].batch, best->per_s, best->batch,
+                      own->per_s, own->batch);
 }
 
 static void write_caveats(const struct wg_wave_report *report,

@@ -110,21 +110,29 @@ void wg__batches_judge(struct wg_batch_point *points, size_t count)
     }
 }
 
+enum wg_code wg__batches_range(const struct wg_kernel_model *model,
+                               const struct wg_network *network, uint32_t samples, uint32_t first,
+                               uint32_t count, struct wg_batch_point *points, struct wg_error *err)
+{
+    if (samples == 0 || first == 0 || count == 0 || count - 1 > UINT32_MAX - first)
+        return wg__fail(err, WG_EINVAL,
+                        "%" PRIu32 " batches from %" PRIu32 " on of a network given at %" PRIu32
+                        " samples: expected all to be at least 1",
+                        count, first, samples);
+    for (uint32_t i = 0; i < count; i++) {
+        points[i] = (struct wg_batch_point){.batch = first + i};
+        const enum wg_code code =
+            time_at(model, network, samples, first + i, &points[i].time_s, err);
+        if (code != WG_OK)
+            return code;
+    }
+    wg__batches_judge(points, count);
+    return WG_OK;
+}
+
 enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_network *network,
                          uint32_t samples, uint32_t most, struct wg_batch_point *points,
                          struct wg_error *err)
 {
-    if (samples == 0 || most == 0)
-        return wg__fail(err, WG_EINVAL,
-                        "batches 1 .. %" PRIu32 " of a network given at %" PRIu32
-                        " samples: expected both to be at least 1",
-                        most, samples);
-    for (uint32_t i = 0; i < most; i++) {
-        points[i] = (struct wg_batch_point){.batch = i + 1};
-        const enum wg_code code = time_at(model, network, samples, i + 1, &points[i].time_s, err);
-        if (code != WG_OK)
-            return code;
-    }
-    wg__batches_judge(points, most);
-    return WG_OK;
+    return wg__batches_range(model, network, samples, 1, most, points, err);
 }

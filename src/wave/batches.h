@@ -29,6 +29,11 @@ enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_ne
                          uint32_t samples, uint32_t most, struct wg_batch_point *points,
                          struct wg_error *err);
 
+/* The same at batches `first` .. first + count - 1; what is best is so among these alone. */
+enum wg_code wg__batches_range(const struct wg_kernel_model *model,
+                               const struct wg_network *network, uint32_t samples, uint32_t first,
+                               uint32_t count, struct wg_batch_point *points, struct wg_error *err);
+
 /* From times alone: fills all but batch and time_s, which stand in rising order of batch. */
 void wg__batches_judge(struct wg_batch_point *points, size_t count);
 

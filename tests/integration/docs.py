@@ -17,7 +17,7 @@ import unittest
 
 ROOT = os.environ.get("WATTGOV_SOURCE_ROOT", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 PROGRAM = None
-RUNNABLE = ("README.md", "docs/serving.md", "docs/traces.md", "docs/virtual-gpu.md")
+RUNNABLE = ("README.md", "docs/serving.md", "docs/traces.md", "docs/virtual-gpu.md", "docs/wave.md")
 SCHEMES = ("http://", "https://", "#")
 
 

@@ -89,6 +89,24 @@ static void adds_up_what_each_layer_costs(void **state)
     }
 }
 
+static void a_range_has_the_same_times(void **state)
+{
+    const struct wave_stage *stage = *state;
+    struct wg_batch_point all[MOST], some[9];
+    struct wg_error err = {0};
+    struct wg_layer layer = wave_conv;
+    const struct wg_network network = {.name = "net", .layers = &layer, .layer_count = 1};
+    assert_int_equal(wg__batches(stage->model, &network, 32, MOST, all, &err), WG_OK);
+    assert_int_equal(wg__batches_range(stage->model, &network, 32, 32, 9, some, &err), WG_OK);
+    for (size_t i = 0; i < 9; i++) {
+        assert_int_equal(some[i].batch, 32 + i);
+        check_close(some[i].time_s, all[31 + i].time_s, 0);
+    }
+    assert_int_equal(wg__batches_range(stage->model, &network, 32, 0, 9, some, &err), WG_EINVAL);
+    assert_int_equal(wg__batches_range(stage->model, &network, 32, UINT32_MAX, 9, some, &err),
+                     WG_EINVAL);
+}
+
 static void refuses_batches_of_nothing(void **state)
 {
     const struct wave_stage *stage = *state;
@@ -110,6 +128,8 @@ int main(void)
         cmocka_unit_test(finds_the_teeth_of_throughput),
         cmocka_unit_test(judges_batches_that_skip),
         cmocka_unit_test_setup_teardown(adds_up_what_each_layer_costs, wave_stage_open,
+                                        wave_stage_close),
+        cmocka_unit_test_setup_teardown(a_range_has_the_same_times, wave_stage_open,
                                         wave_stage_close),
         cmocka_unit_test_setup_teardown(refuses_batches_of_nothing, wave_stage_open,
                                         wave_stage_close),
