@@ -63,7 +63,7 @@ static double now_ms(void)
 
 static void time_opening(struct wg_json *json)
 {
-    double table_ms = INFINITY, model_ms = INFINITY;
+    double table_ms = (double)INFINITY, model_ms = (double)INFINITY;
     struct wg_error err;
     for (int round = 0; round < ROUNDS; round++) {
         struct wg_gpu_table *table = NULL;
@@ -89,7 +89,7 @@ static void time_sweep(struct wg_json *json, const struct wg_kernel_model *model
 {
     static struct wg_sweep_point points[POINTS];
     struct wg_layer layer = *of;
-    double least_ms = INFINITY;
+    double least_ms = (double)INFINITY;
     struct wg_error err;
     layer.conv.dtype = layer.gemm.dtype = dtype;
     for (int round = 0; round < ROUNDS; round++) {
@@ -105,7 +105,7 @@ static void time_sweep(struct wg_json *json, const struct wg_kernel_model *model
     wg__json_member_string(json, "axis", wg__sweep_axis_name(axis));
     wg__json_member_string(json, "precision", wg__dtype_name(dtype));
     wg__json_member_double(json, "sweep_ms", least_ms);
-    wg__json_member_double(json, "prediction_us", 1000 * least_ms / POINTS);
+    wg__json_member_double(json, "prediction_us", 1000 * least_ms / (double)POINTS);
     wg__json_close(json);
 }
 
@@ -114,7 +114,7 @@ static void time_batches(struct wg_json *json, const struct wg_kernel_model *mod
     static struct wg_layer layers[LAYERS];
     static struct wg_batch_point points[BATCHES];
     const struct wg_network network = {.layers = layers, .layer_count = LAYERS};
-    double least_ms = INFINITY;
+    double least_ms = (double)INFINITY;
     struct wg_error err;
     for (size_t i = 0; i < LAYERS; i++) {
         layers[i] = conv; /* each of 24 shapes twice or more, as in ResNet-50 */

@@ -139,7 +139,7 @@ static enum wg_code parse_sizes(const char *option, const char *text, const char
     size_t count = 0;
     for (const char *at = text;; count++) {
         const size_t length = strcspn(at, ",");
-        uint64_t value;
+        uint64_t value = 0;
         if (count == most || length == 0 || length >= sizeof part)
             return wg__option_reject(err, option, text, form);
         memcpy(part, at, length);
@@ -161,7 +161,7 @@ static enum wg_code read_gemm(const char *text, enum wg_dtype dtype, struct wg_l
                               struct wg_error *err)
 {
     uint64_t sizes[SIZES_MAX] = {0};
-    size_t count;
+    size_t count = 0;
     const enum wg_code code = parse_sizes("gemm", text, "M,N,K or M,N,K,PRODUCTS of sizes from 1",
                                           3, 4, sizes, &count, err);
     if (code != WG_OK)
@@ -179,7 +179,7 @@ static enum wg_code read_conv(const char *text, enum wg_dtype dtype, struct wg_l
                               struct wg_error *err)
 {
     uint64_t sizes[SIZES_MAX] = {0}, p, q;
-    size_t count;
+    size_t count = 0;
     const enum wg_code code =
         parse_sizes("conv", text, "N,C,H,W,F,R,S[,STRIDE[,PAD[,GROUPS]]] of sizes from 1", 7,
                     SIZES_MAX, sizes, &count, err);

@@ -98,7 +98,7 @@ static enum wg_code read_field(const struct reader *reader, const struct field *
     const wg_yaml_node node = wg__yaml_find(reader->yaml, reader->root, field->key);
     if (node == 0)
         return WG_OK;
-    double number;
+    double number = 0;
     const enum wg_code code =
         number_of(reader, node, field->key, field->min, field->max, field->is_count, &number);
     if (code != WG_OK)
@@ -179,7 +179,7 @@ static enum wg_code read_rates(const struct reader *reader, struct wg_gpu_spec *
         if (wg__dtype_parse(key, &dtype, &why) != WG_OK)
             return wg__yaml_fail(reader->yaml, wg__yaml_key_node(reader->yaml, map, i), reader->err,
                                  "dense_tflops: %s", why.text);
-        double tflops;
+        double tflops = 0;
         const enum wg_code code =
             number_of(reader, wg__yaml_item(reader->yaml, map, i), key, 0, 1e6, false, &tflops);
         if (code != WG_OK)
@@ -272,7 +272,7 @@ static const char *stem_of(const struct reader *reader, const char *path)
 static enum wg_code read_spec(const struct reader *reader, const char *path,
                               const struct wg_gpu_table *table, struct wg_gpu_spec *out)
 {
-    struct wg_gpu_spec spec = {.arch = "unknown", .idle_w = NAN};
+    struct wg_gpu_spec spec = {.arch = "unknown", .idle_w = (double)NAN};
     if (wg__yaml_kind(reader->yaml, reader->root) != WG_YAML_MAP)
         return wg__yaml_fail(reader->yaml, reader->root, reader->err,
                              "expected a map of a GPU's fields, such as \"like: a100-sxm4-80gb\"");

@@ -79,7 +79,7 @@ static void count_flops(struct wg_wave_sweep *sweep)
     for (size_t i = 0; i < sweep->count; i++) {
         struct wg_layer at;
         struct wg_gemm gemm;
-        sweep->flops[i] = NAN;
+        sweep->flops[i] = (double)NAN;
         if (wg__layer_resize(sweep->layer, sweep->axis, sweep->samples, sweep->points[i].value, &at,
                              NULL) == WG_OK &&
             wg__layer_gemm(&at, &gemm))

@@ -96,7 +96,7 @@ void wg__batches_judge(struct wg_batch_point *points, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct wg_batch_point *point = &points[i];
         const bool is_last = i + 1 == count;
-        point->next_s = NAN;
+        point->next_s = (double)NAN;
         if (!is_last)
             point->next_s = (points[i + 1].time_s - point->time_s) /
                             (double)(points[i + 1].batch - point->batch);

@@ -100,7 +100,7 @@ enum wg_code wg__conv_output(const struct wg_conv *conv, uint64_t *p_out, uint64
 enum wg_code wg__conv_gemm(const struct wg_conv *conv, enum wg_conv_pass pass, struct wg_gemm *out,
                            struct wg_error *err)
 {
-    uint64_t p, q;
+    uint64_t p = 0, q = 0;
     enum wg_code code = wg__conv_output(conv, &p, &q, err);
     if (code != WG_OK)
         return code;
@@ -151,18 +151,19 @@ double wg__conv_flops(const struct wg_conv *conv)
 {
     struct wg_gemm gemm;
     if (wg__conv_gemm(conv, WG_CONV_FORWARD, &gemm, NULL) != WG_OK)
-        return NAN;
+        return (double)NAN;
     return wg__gemm_flops(&gemm);
 }
 
 double wg__conv_bytes(const struct wg_conv *conv)
 {
-    uint64_t p, q;
+    uint64_t p = 0, q = 0;
     if (wg__conv_output(conv, &p, &q, NULL) != WG_OK)
-        return NAN;
+        return (double)NAN;
     const double input = (double)conv->n * (double)conv->c * (double)conv->h * (double)conv->w;
-    const double weights = (double)conv->filters * (double)(conv->c / conv->groups) *
-                           (double)conv->r * (double)conv->s;
+    const uint64_t of_group = conv->c / conv->groups;
+    const double weights =
+        (double)conv->filters * (double)of_group * (double)conv->r * (double)conv->s;
     const double output = (double)conv->n * (double)conv->filters * (double)p * (double)q;
     return (input + weights + output) * wg__dtype_bytes(conv->dtype);
 }

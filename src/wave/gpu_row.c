@@ -60,7 +60,7 @@ static enum wg_code read_number(const struct wg_csv *csv, const char *name, doub
 static enum wg_code read_positive(const struct wg_csv *csv, const char *name, double *out,
                                   struct wg_error *err)
 {
-    return read_number(csv, name, INFINITY, out, err);
+    return read_number(csv, name, (double)INFINITY, out, err);
 }
 
 static enum wg_code read_capability(const struct wg_csv *csv, unsigned *major, unsigned *minor,
@@ -181,7 +181,7 @@ enum wg_code wg__gpu_row_read(const struct wg_csv *csv, struct wg_arena *arena,
     if (code == WG_OK)
         code = read_positive(csv, "tdp_w", &spec.tdp_w, err);
     if (code == WG_OK)
-        code = read_number(csv, "idle_w", NAN, &spec.idle_w, err);
+        code = read_number(csv, "idle_w", (double)NAN, &spec.idle_w, err);
     if (code == WG_OK)
         code = read_rates(csv, &spec, err);
     if (code != WG_OK)

@@ -65,8 +65,8 @@ static enum wg_code set_parameters(struct wg_layer *at, double before, double no
 
 static double conv_weights(const struct wg_conv *conv)
 {
-    return (double)conv->filters * (double)(conv->c / conv->groups) * (double)conv->r *
-           (double)conv->s;
+    const uint64_t of_group = conv->c / conv->groups;
+    return (double)conv->filters * (double)of_group * (double)conv->r * (double)conv->s;
 }
 
 static enum wg_code conv_at(const struct wg_layer *layer, const uint32_t *channels,

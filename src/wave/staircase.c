@@ -17,7 +17,7 @@ const char *wg__sweep_axis_name(enum wg_sweep_axis axis)
 {
     static const char *const names[] = {"filters", "channels", "batch", "resolution"};
     static_assert(sizeof names / sizeof names[0] == WG_SWEEP_AXIS_COUNT, "a name each");
-    return names[axis];
+    return axis < WG_SWEEP_AXIS_COUNT ? names[axis] : "size";
 }
 
 static bool is_multiple(uint64_t size, uint64_t samples)
