@@ -13,7 +13,7 @@
 #include "base/csv.h"
 #include "base/source.h"
 
-enum { FILE_MAX = 16 << 20, MODULE_SIZE = 512, NAME_SHOWN = 100 };
+enum { FILE_MAX = 16 << 20, CHANNELS_MAX = 1 << 24, MODULE_SIZE = 512, NAME_SHOWN = 100 };
 
 bool wg__wave_makes_width(const struct wg_layer *layer, size_t width)
 {
@@ -82,9 +82,9 @@ static enum wg_code take(const struct reading *reading, size_t line, const char 
         return wg__fail(err, WG_EDATA, "%s:%s '%.*s' is neither a width nor a layer that makes one",
                         reading->path, where, NAME_SHOWN, name);
     const struct wg_width *width = &reading->network->widths[w];
-    if (channels < 1 || channels > width->channels)
-        return wg__fail(err, WG_EDATA, "%s:%s '%.*s' has %" PRIu64 " channels, expected 1 to %u",
-                        reading->path, where, NAME_SHOWN, name, channels, width->channels);
+    if (channels < 1 || channels > CHANNELS_MAX)
+        return wg__fail(err, WG_EDATA, "%s:%s '%.*s' has %" PRIu64 " channels, expected 1 to %d",
+                        reading->path, where, NAME_SHOWN, name, channels, CHANNELS_MAX);
     if (width->is_fixed && channels != width->channels)
         return wg__fail(err, WG_EDATA,
                         "%s:%s '%.*s' has %" PRIu64 " channels, but its width is fixed at %u",

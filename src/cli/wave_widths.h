@@ -21,7 +21,7 @@
 #include "wave/network.h"
 
 /* Fills `channels`, one a width. WG_EDATA: "FILE:LINE: ...": no such name, two sizes for one width,
- * 0 or more channels than the network has; WG_ENOENT, WG_EPERM, WG_EIO, WG_ENOMEM. */
+ * another size for a fixed one; WG_ENOENT, WG_EPERM, WG_EIO, WG_ENOMEM. */
 enum wg_code wg__wave_widths_read(const struct wg_network *network, const char *path,
                                   uint32_t *channels, struct wg_error *err);
 
