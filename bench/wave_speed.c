@@ -122,7 +122,7 @@ static void time_batches(struct wg_json *json, const struct wg_kernel_model *mod
     }
     for (int round = 0; round < 3; round++) {
         const double start_ms = now_ms();
-        require(wg__batches(model, &network, 32, BATCHES, points, &err), &err);
+        require(wg__batches(model, &network, 32, 1, BATCHES, points, &err), &err);
         least_ms = fmin(least_ms, now_ms() - start_ms);
     }
     wg__json_member_double(json, "batches_256_of_53_layers_ms", least_ms);

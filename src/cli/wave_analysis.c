@@ -147,7 +147,7 @@ enum wg_code wg__wave_analyze_batches(struct wg_wave_analysis *analysis,
     analysis->points = points;
     analysis->point_count = 0;
     const enum wg_code code =
-        wg__batches_range(model, analysis->network, (uint32_t)samples, first, count, points, err);
+        wg__batches(model, analysis->network, (uint32_t)samples, first, count, points, err);
     if (code != WG_OK)
         return code;
     analysis->samples = samples;
@@ -163,7 +163,8 @@ void wg__wave_analysis_fini(struct wg_wave_analysis *analysis)
     analysis->points = NULL;
 }
 
-double wg__wave_row_tail_s(const struct wg_wave_row *row)
+/* 0: not known */
+static double tail_of(const struct wg_wave_row *row)
 {
     if (row->is_predicted)
         return row->prediction.tail_s;
@@ -174,7 +175,7 @@ static int compare_tails(const void *a, const void *b, void *context)
 {
     const struct wg_wave_row *rows = context;
     const size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const double one = wg__wave_row_tail_s(&rows[i]), two = wg__wave_row_tail_s(&rows[j]);
+    const double one = tail_of(&rows[i]), two = tail_of(&rows[j]);
     if (one != two)
         return one > two ? -1 : 1;
     return i < j ? -1 : 1;

@@ -74,9 +74,7 @@ enum wg_code wg__wave_analyze_batches(struct wg_wave_analysis *analysis,
                                       uint32_t first, uint32_t most, struct wg_error *err);
 void wg__wave_analysis_fini(struct wg_wave_analysis *analysis);
 
-/* The row's tail, predicted or else measured; 0: not known. */
-double wg__wave_row_tail_s(const struct wg_wave_row *row);
-/* Rows by falling tail; `order` holds `count` of them. */
+/* Rows by falling tail, predicted or else measured; `order` holds `count` of them. */
 void wg__wave_order(const struct wg_wave_analysis *analysis, size_t *order);
 
 #endif

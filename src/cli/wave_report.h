@@ -40,11 +40,7 @@ const struct wg_batch_point *wg__wave_own_batch(const struct wg_wave_analysis *a
 bool wg__wave_caveat(const struct wg_wave_report *report, const struct wg_wave_analysis *analysis,
                      size_t index, struct wg_buffer *out);
 
-/* Cells that text and page share: "256x128" or "-"; "12544x64x147"; a name's end, which tells more
- * than its beginning: "..layer4.2.conv3/Conv". */
-void wg__wave_tile_cell(char out[static WG_WAVE_CELL_SIZE], const struct wg_kernel *kernel);
-void wg__wave_gemm_cell(char out[static WG_WAVE_CELL_SIZE], const struct wg_wave_row *row);
-
+/* A name's end, which tells more than its beginning: "..layer4.2.conv3/Conv". */
 void wg__wave_name_cell(char out[static WG_WAVE_CELL_SIZE], const char *name);
 
 struct wg_table;

@@ -159,7 +159,8 @@ bool wg__wave_caveat(const struct wg_wave_report *report, const struct wg_wave_a
 
 /* -- Cells ------------------------------------------------------------------------------------ */
 
-void wg__wave_tile_cell(char out[static WG_WAVE_CELL_SIZE], const struct wg_kernel *kernel)
+/* "256x128", "256x128/4", "-" */
+static void put_tile(char out[static WG_WAVE_CELL_SIZE], const struct wg_kernel *kernel)
 {
     if (kernel->tile_m == 0)
         (void)snprintf(out, WG_WAVE_CELL_SIZE, "-");
@@ -170,7 +171,8 @@ void wg__wave_tile_cell(char out[static WG_WAVE_CELL_SIZE], const struct wg_kern
         (void)snprintf(out, WG_WAVE_CELL_SIZE, "%ux%u", kernel->tile_m, kernel->tile_n);
 }
 
-void wg__wave_gemm_cell(char out[static WG_WAVE_CELL_SIZE], const struct wg_wave_row *row)
+/* "12544x64x147", "96*512x512x64", "-" */
+static void put_gemm(char out[static WG_WAVE_CELL_SIZE], const struct wg_wave_row *row)
 {
     const struct wg_gemm *gemm = &row->gemm;
     char batch[32] = "";
@@ -229,9 +231,9 @@ static void add_row(struct wg_table *table, const struct wg_wave_row *row, bool 
     const struct wg_prediction *of = &row->prediction;
     char cell[WG_WAVE_CELL_SIZE];
     add_name(table, row->layer->name);
-    wg__wave_gemm_cell(cell, row);
+    put_gemm(cell, row);
     wg__table_cell(table, "%s", cell);
-    wg__wave_tile_cell(cell, &of->kernel);
+    put_tile(cell, &of->kernel);
     wg__table_cell(table, "%s", cell);
     if (of->blocks > 0)
         wg__table_cell(table, "%llu", (unsigned long long)of->blocks);

@@ -110,9 +110,9 @@ void wg__batches_judge(struct wg_batch_point *points, size_t count)
     }
 }
 
-enum wg_code wg__batches_range(const struct wg_kernel_model *model,
-                               const struct wg_network *network, uint32_t samples, uint32_t first,
-                               uint32_t count, struct wg_batch_point *points, struct wg_error *err)
+enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_network *network,
+                         uint32_t samples, uint32_t first, uint32_t count,
+                         struct wg_batch_point *points, struct wg_error *err)
 {
     if (samples == 0 || first == 0 || count == 0 || count - 1 > UINT32_MAX - first)
         return wg__fail(err, WG_EINVAL,
@@ -128,11 +128,4 @@ enum wg_code wg__batches_range(const struct wg_kernel_model *model,
     }
     wg__batches_judge(points, count);
     return WG_OK;
-}
-
-enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_network *network,
-                         uint32_t samples, uint32_t most, struct wg_batch_point *points,
-                         struct wg_error *err)
-{
-    return wg__batches_range(model, network, samples, 1, most, points, err);
 }

@@ -22,17 +22,13 @@ struct wg_batch_point {
     uint32_t free_to; /* the largest batch at no more than 1 % more time */
 };
 
-/* Times of the whole network, whose dimensions are given at `samples`, at batches 1 .. `most`;
- * `points` holds `most`. WG_EINVAL: samples or most is 0; errors of a layer's prediction. No
- * allocation; layers that are alike are predicted once. */
+/* Times of the whole network, whose dimensions are given at `samples`, at batches `first` .. first
+ * + count - 1; `points` holds `count`, and what is best is so among these. WG_EINVAL: samples,
+ * first or count is 0, or a batch beyond 2^32; errors of a layer's prediction. No allocation;
+ * layers that are alike are predicted once. */
 enum wg_code wg__batches(const struct wg_kernel_model *model, const struct wg_network *network,
-                         uint32_t samples, uint32_t most, struct wg_batch_point *points,
-                         struct wg_error *err);
-
-/* The same at batches `first` .. first + count - 1; what is best is so among these alone. */
-enum wg_code wg__batches_range(const struct wg_kernel_model *model,
-                               const struct wg_network *network, uint32_t samples, uint32_t first,
-                               uint32_t count, struct wg_batch_point *points, struct wg_error *err);
+                         uint32_t samples, uint32_t first, uint32_t count,
+                         struct wg_batch_point *points, struct wg_error *err);
 
 /* From times alone: fills all but batch and time_s, which stand in rising order of batch. */
 void wg__batches_judge(struct wg_batch_point *points, size_t count);

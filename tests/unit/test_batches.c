@@ -72,7 +72,7 @@ static void adds_up_what_each_layer_costs(void **state)
     const struct wg_network network = {.layers = layers, .layer_count = 6};
     struct wg_batch_point points[MOST];
     struct wg_error err = {0};
-    if (wg__batches(stage->model, &network, 32, MOST, points, &err) != WG_OK)
+    if (wg__batches(stage->model, &network, 32, 1, MOST, points, &err) != WG_OK)
         fail_msg("%s", err.text);
     for (uint32_t batch = 1; batch <= MOST; batch++) {
         double total_s = 0;
@@ -96,15 +96,14 @@ static void a_range_has_the_same_times(void **state)
     struct wg_error err = {0};
     struct wg_layer layer = wave_conv;
     const struct wg_network network = {.name = "net", .layers = &layer, .layer_count = 1};
-    assert_int_equal(wg__batches(stage->model, &network, 32, MOST, all, &err), WG_OK);
-    assert_int_equal(wg__batches_range(stage->model, &network, 32, 32, 9, some, &err), WG_OK);
+    assert_int_equal(wg__batches(stage->model, &network, 32, 1, MOST, all, &err), WG_OK);
+    assert_int_equal(wg__batches(stage->model, &network, 32, 32, 9, some, &err), WG_OK);
     for (size_t i = 0; i < 9; i++) {
         assert_int_equal(some[i].batch, 32 + i);
         check_close(some[i].time_s, all[31 + i].time_s, 0);
     }
-    assert_int_equal(wg__batches_range(stage->model, &network, 32, 0, 9, some, &err), WG_EINVAL);
-    assert_int_equal(wg__batches_range(stage->model, &network, 32, UINT32_MAX, 9, some, &err),
-                     WG_EINVAL);
+    assert_int_equal(wg__batches(stage->model, &network, 32, 0, 9, some, &err), WG_EINVAL);
+    assert_int_equal(wg__batches(stage->model, &network, 32, UINT32_MAX, 9, some, &err), WG_EINVAL);
 }
 
 static void refuses_batches_of_nothing(void **state)
@@ -113,12 +112,12 @@ static void refuses_batches_of_nothing(void **state)
     struct wg_batch_point points[1];
     const struct wg_network network = {.layers = NULL};
     struct wg_error err;
-    assert_int_equal(wg__batches(stage->model, &network, 0, 1, points, &err), WG_EINVAL);
-    assert_int_equal(wg__batches(stage->model, &network, 1, 0, points, &err), WG_EINVAL);
+    assert_int_equal(wg__batches(stage->model, &network, 0, 1, 1, points, &err), WG_EINVAL);
+    assert_int_equal(wg__batches(stage->model, &network, 1, 1, 0, points, &err), WG_EINVAL);
     struct wg_layer broken = wave_conv;
     broken.conv.groups = 7;
     const struct wg_network of_broken = {.layers = &broken, .layer_count = 1};
-    assert_int_equal(wg__batches(stage->model, &of_broken, 1, 1, points, &err), WG_EINVAL);
+    assert_int_equal(wg__batches(stage->model, &of_broken, 1, 1, 1, points, &err), WG_EINVAL);
     assert_non_null(strstr(err.text, "'conv4'"));
 }
 
