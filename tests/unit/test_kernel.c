@@ -171,6 +171,30 @@ static void occupancy_is_the_scarcest_resource(void **state)
     assert_int_equal(wg__occupancy(&volta, &needs), 3); /* nothing is kept before Ampere */
 }
 
+/* What Nsight Compute says of a CUTLASS kernel on a GPU with 152 SMs (its "Block Limit" lines): 5
+ * blocks by warps, 32 by the SM, 1 by registers, 1 by shared memory; 1.89 waves of 288 blocks. */
+static void agrees_with_nsight_compute(void **state)
+{
+    (void)state;
+    struct wg_gpu_table *table = NULL;
+    const struct wg_gpu_spec *gpu = NULL;
+    assert_int_equal(wg__gpu_table_open_built_in(&table, NULL), WG_OK);
+    assert_int_equal(wg__gpu_table_find(table, "gb200", &gpu, NULL), WG_OK);
+    static const struct {
+        struct wg_block_needs needs;
+        unsigned blocks;
+    } cases[] = {{{384, 0, 0}, 5},
+                 {{32, 0, 0}, 32},
+                 {{384, 168, 0}, 1},
+                 {{384, 0, 205696}, 1},
+                 {{384, 168, 205696}, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(wg__occupancy(gpu, &cases[i].needs), cases[i].blocks);
+    check_close_abs(9.0 * 32 / gpu->sms, 1.89, 0, 0.005);
+    check_close(gpu->shared_memory_per_sm_bytes, 233472, 0);
+    wg__gpu_table_close(table);
+}
+
 static void tail_is_what_the_last_wave_leaves_empty(void **state)
 {
     (void)state;
@@ -193,6 +217,7 @@ int main(void)
         cmocka_unit_test(tells_no_tile_where_the_name_has_none_of_this_gemm),
         cmocka_unit_test(counts_blocks_as_whole_tiles),
         cmocka_unit_test(occupancy_is_the_scarcest_resource),
+        cmocka_unit_test(agrees_with_nsight_compute),
         cmocka_unit_test(tail_is_what_the_last_wave_leaves_empty),
     };
     return run_tests(tests);
