@@ -4,6 +4,7 @@
  */
 #include "cli/wave_widths.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static enum wg_code take(const struct reading *reading, size_t line, const char 
         return wg__fail(err, WG_EDATA,
                         "%s:%s '%.*s' has %" PRIu64 " channels, but its width is fixed at %u",
                         reading->path, where, NAME_SHOWN, name, channels, width->channels);
+    assert(reading->is_given != NULL);
     if (reading->is_given[w] && reading->channels[w] != channels)
         return wg__fail(err, WG_EDATA,
                         "%s:%s '%.*s' has %" PRIu64 " channels, but %u were given for a layer of "

@@ -24,7 +24,7 @@ void wg__model_close(struct wg_model *model)
     if (model == NULL)
         return;
     if (model->map_length != 0)
-        (void)munmap((void *)(uintptr_t)model->map, model->map_length);
+        munmap((void *)model->map, model->map_length);
     wg__arena_fini(&model->arena);
     wg__free(model);
 }
@@ -44,15 +44,19 @@ const char *wg__elem_name(int elem_type)
 
 unsigned wg__elem_bits(int elem_type)
 {
-    switch (elem_type) {
-#define X(name, number, bits)                                                                      \
-    case number:                                                                                   \
-        return bits;
+    static const struct {
+        int number;
+        unsigned bits;
+    } elems[] = {
+#define X(name, number, bits) {number, bits},
         WG_ELEMS(X)
 #undef X
-    default:
-        return 0;
+    };
+    for (size_t i = 0; i < sizeof elems / sizeof elems[0]; i++) {
+        if (elems[i].number == elem_type)
+            return elems[i].bits;
     }
+    return 0;
 }
 
 const struct wg_attribute *wg__node_attribute(const struct wg_node *node, const char *name)

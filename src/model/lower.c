@@ -222,11 +222,8 @@ static char *join(struct wg_arena *arena, const char *prefix, const char *name, 
     const size_t b = strlen(name);
     const size_t c = strlen(suffix);
     char *text = wg__arena_alloc(arena, a + b + c + 1, 1);
-    if (text == NULL)
-        return NULL;
-    memcpy(text, prefix, a);
-    memcpy(text + a, name, b);
-    memcpy(text + a + b, suffix, c);
+    if (text != NULL)
+        (void)snprintf(text, a + b + c + 1, "%s%s%s", prefix, name, suffix);
     return text;
 }
 

@@ -270,7 +270,7 @@ static enum wg_code conv_output_label(struct wg_lower *lower, const struct wg_no
                    : WG_OK;
     if (in->axis < 0)
         return WG_OK;
-    if (sizes->filters % sizes->channels != 0) {
+    if (sizes->channels == 0 || sizes->filters % sizes->channels != 0) {
         wg__lower_fix(lower, in);
         return WG_OK;
     }
@@ -285,7 +285,7 @@ static enum wg_code conv_output_label(struct wg_lower *lower, const struct wg_no
 static enum wg_code lower_conv(struct wg_lower *lower, const struct wg_node *node)
 {
     const struct conv_operands *operands = conv_operands_of(node->op);
-    struct conv_sizes sizes;
+    struct conv_sizes sizes = {0};
     struct wg_layer layer = {.op = node->op, .kind = WG_LAYER_CONV};
     struct wg_label out;
     enum wg_code code = read_conv(lower, node, operands, &sizes);
@@ -526,8 +526,8 @@ static enum wg_code label_product(struct wg_lower *lower, const struct wg_node *
 static enum wg_code lower_product(struct wg_lower *lower, const struct wg_node *node)
 {
     const struct product_operands *operands = product_operands_of(node->op);
-    struct operand a;
-    struct operand b;
+    struct operand a = {0};
+    struct operand b = {0};
     struct wg_layer layer = {.op = node->op, .kind = WG_LAYER_GEMM};
     enum wg_code code = read_operand(lower, node, operands->a, operands->turns_a, true, &a);
     if (code == WG_OK)

@@ -196,7 +196,7 @@ enum wg_code wg__lower_channels(struct wg_lower *lower, const struct wg_label *l
 static void renumber(struct wg_lower *lower, struct wg_channels *channels, uint32_t *numbers)
 {
     /* The arena's array, which wg__lower_channels made for this layer alone. */
-    struct wg_channel_part *parts = (struct wg_channel_part *)(uintptr_t)channels->parts;
+    struct wg_channel_part *parts = (struct wg_channel_part *)channels->parts;
     size_t kept = 0;
     for (size_t i = 0; i < channels->part_count; i++) {
         const uint32_t root = wg__lower_root(lower, parts[i].width);

@@ -283,7 +283,7 @@ enum wg_code wg__onnx_open(struct wg_model **out, const char *path, struct wg_er
     code = wg__onnx_open_memory(&model, path, bytes, length, err);
     if (code != WG_OK) {
         if (length != 0)
-            (void)munmap((void *)(uintptr_t)bytes, length);
+            (void)munmap((void *)bytes, length);
         return code;
     }
     assert(model != NULL);

@@ -82,9 +82,9 @@ static enum wg_code fill_numbers(const struct wg_wire *wire, const struct wg_wir
         uint64_t value = field->value;
         if (field->kind == WG_WIRE_BYTES)
             code = wg__wire_take(&run, kind, &value, err);
-        if (kind == WG_WIRE_FIXED32)
+        if (kind == WG_WIRE_FIXED32 && lists->floats != NULL)
             lists->floats[lists->float_count++] = float_of(value);
-        else
+        else if (kind == WG_WIRE_VARINT && lists->ints != NULL)
             lists->ints[lists->int_count++] = (int64_t)value;
     }
     return code;

@@ -295,7 +295,7 @@ static enum wg_code name_node(struct graph_walk *walk, const struct wg_wire *wir
 static enum wg_code read_node(struct graph_walk *walk, struct wg_wire wire, struct wg_error *err)
 {
     const uint8_t *begin = wire.at;
-    struct node_parts parts;
+    struct node_parts parts = {0};
     enum wg_code code = make_parts(walk, &wire, &parts, err);
     while (code == WG_OK) {
         bool has = false;

@@ -258,7 +258,7 @@ static enum wg_code read_slice(struct wg_shape_node *n, const struct source *dat
 enum wg_code wg__evaluate_slice(struct wg_shape_node *n)
 {
     struct source data;
-    struct picking picking;
+    struct picking picking = {.rank = 0};
     const struct wg_shape *shape = NULL;
     struct wg_value *made = NULL;
     size_t count = 0;

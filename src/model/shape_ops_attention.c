@@ -57,8 +57,8 @@ static enum wg_code set_present(struct wg_shape_node *n, size_t past_input, size
 
 static enum wg_code attention(struct wg_shape_node *n)
 {
-    struct heads q, k, v;
-    struct wg_dim total, unused;
+    struct heads q = {0}, k = {0}, v = {0};
+    struct wg_dim total = wg__dim_unknown, unused = wg__dim_unknown;
     const struct wg_shape *query = wg__shape_in(n, 0);
     wg__shape_pass_type(n, 0, 0);
     wg__shape_pass_type(n, 1, 1);

@@ -313,8 +313,8 @@ static enum wg_code max_roi_pool(struct wg_shape_node *n)
 
 static enum wg_code center_crop_pad(struct wg_shape_node *n)
 {
-    struct wg_shape_list sizes;
-    struct resize axes;
+    struct wg_shape_list sizes = {.count = 0};
+    struct resize axes = {.count = 0};
     const struct wg_shape *x = wg__shape_in(n, 0);
     wg__shape_pass_type(n, 0, 0);
     if (x == NULL)

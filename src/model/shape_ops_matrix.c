@@ -255,8 +255,11 @@ static enum wg_code einsum(struct wg_shape_node *n)
         enum wg_code code = bind_term(n, &e, i, &fits);
         if (code != WG_OK || !fits)
             return code;
-        if (i + 1 < n->node->input_count && (e.at == e.end || *e.at++ != ','))
+        if (i + 1 == n->node->input_count)
+            break;
+        if (e.at == e.end || *e.at != ',')
             return wg__shape_refuse(n, "its equation has fewer terms than inputs");
+        e.at++;
     }
     enum wg_code code = WG_OK;
     if (e.at == e.end) {

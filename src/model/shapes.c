@@ -221,7 +221,7 @@ static enum wg_code walk(struct wg_shape_run *run, struct wg_graph *graph,
             return code;
         for (size_t j = 0; j < node->output_count && caller == NULL; j++) {
             struct wg_tensor *tensor = wg__shape_output(&n, j);
-            if (tensor != NULL)
+            if (tensor != NULL && declared->tensors != NULL)
                 fill_in(tensor, &declared->tensors[j]);
         }
     }

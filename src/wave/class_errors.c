@@ -4,6 +4,7 @@
  *
  * Threads: pure, any thread.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -28,6 +29,7 @@ static unsigned fold_of(const struct wg_class_row *row)
 
 static void add(struct ratios *ratios, double measured_s, double predicted_s)
 {
+    assert(ratios->values != NULL);
     ratios->values[ratios->count++] = measured_s / predicted_s;
     ratios->absolute += fabs(predicted_s / measured_s - 1.0);
 }
@@ -57,6 +59,7 @@ static enum wg_code test_fold(const struct wg_gpu_spec *gpu, enum wg_op_class op
                               struct wg_class_row *others, struct ratios *known,
                               struct ratios *chosen, struct wg_error *err)
 {
+    assert(others != NULL);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
         if (fold_of(&rows[i]) != fold)

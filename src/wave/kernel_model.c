@@ -200,7 +200,7 @@ enum wg_code wg__kernel_model_gemm(const struct wg_kernel_model *model, const st
     const struct slot *slot = NULL;
     enum wg_code code =
         slot_of(model, gemm->dtype, gemm->batch > 1 ? WG_OP_BMM : WG_OP_LINEAR, &slot, err);
-    if (code == WG_OK)
+    if (code == WG_OK && slot != NULL)
         predict(slot, gemm, wg__gemm_bytes(gemm), known, false, out);
     return code;
 }
@@ -224,7 +224,7 @@ enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const st
     enum wg_code code = wg__conv_gemm(conv, pass, &gemm, err);
     if (code == WG_OK)
         code = slot_of(model, conv->dtype, classes[pass], &slot, err);
-    if (code != WG_OK)
+    if (code != WG_OK || slot == NULL)
         return code;
     if (wg__conv_is_depthwise(conv)) /* no reuse of the input to speak of: memory decides */
         predict_bytes(slot, wg__conv_bytes(conv), out);
@@ -240,7 +240,7 @@ enum wg_code wg__kernel_model_bytes(const struct wg_kernel_model *model, enum wg
         return wg__fail(err, WG_EINVAL, "a layer of %g bytes: expected 0 .. 1e18", bytes);
     const struct slot *slot = NULL;
     enum wg_code code = slot_of(model, dtype, WG_OP_BYTES, &slot, err);
-    if (code == WG_OK)
+    if (code == WG_OK && slot != NULL)
         predict_bytes(slot, bytes, out);
     return code;
 }

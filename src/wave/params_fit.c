@@ -29,12 +29,10 @@ enum {
     LONG_K,
     LONG_POWER,
     LONG_COST,
-    GLOBALS,
-    EFFICIENCY = 0, /* of a tile */
-    FILL,
-    PROLOGUE,
-    OVERLAP,
-    TILE_NUMBERS,
+    GLOBALS
+};
+enum { EFFICIENCY, FILL, PROLOGUE, OVERLAP, TILE_NUMBERS }; /* of a tile */
+enum {
     TOUCHED = GLOBALS + TILE_NUMBERS,
     UNKNOWNS_MAX = GLOBALS + TILE_NUMBERS * WG_TILES_MAX,
     ROWS_MAX = 4000,
@@ -275,7 +273,9 @@ static bool step(struct fit *fit, double *least, double *damping)
 {
     lapack_int n = (lapack_int)fit->unknowns;
     linearise(fit);
-    for (int tries = 0; tries < 8; tries++, *damping *= 5.0) {
+    for (int tries = 0; tries < 8; tries++) {
+        if (tries > 0)
+            *damping *= 5.0;
         double move[UNKNOWNS_MAX], x[UNKNOWNS_MAX];
         memcpy(move, fit->gradient, sizeof move);
         memcpy(fit->damped, fit->hessian, sizeof fit->damped);

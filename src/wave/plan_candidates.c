@@ -109,7 +109,7 @@ static void choose_step_ends(struct wg_plan_space *space, uint32_t index, struct
 {
     struct wg_plan_variable *variable = &space->variables[index];
     const double tolerance = space->opts->tolerance;
-    double times[PROBES_MAX + 2];
+    double times[PROBES_MAX + 2] = {0};
     const size_t all = (range.last - range.first) / range.step + 1;
     const uint32_t stride = (uint32_t)((all + PROBES_MAX - 1) / PROBES_MAX) * range.step;
     const size_t count = (range.last - range.first) / stride + 1;

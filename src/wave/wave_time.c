@@ -40,7 +40,8 @@ void wg__wave_work_init(struct wg_wave_work *work, const struct wg_wave_machine 
 
 static double ceil_div(uint64_t value, unsigned by)
 {
-    return (double)(value / by + (value % by != 0));
+    const uint64_t whole = value / by + (value % by != 0 ? 1 : 0);
+    return (double)whole;
 }
 
 void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
