@@ -16,8 +16,9 @@
 /* clang-format off */
 static const struct wg_command *const children[] = {
     &wg__command_wave_analyze,
+    &wg__command_wave_plan,
     &wg__command_wave_sweep,
-    &wg__command_wave_import, &wg__command_wave_plan,
+    &wg__command_wave_import,
     &wg__command_wave_calibrate,
     &wg__command_wave_evaluate,
     NULL,
