@@ -90,11 +90,12 @@ static bool say_transferred(const struct wg_wave_report *report,
     const double share = analysis->total.origin_s[WG_ORIGIN_TRANSFERRED] / analysis->total.time_s;
     if (!(share > 0))
         return false;
-    wg__buffer_printf(out,
-                      "%.0f %% of the time is carried over from measurements of other GPUs by data "
-                      "sheet: trust the waves more than the times, or calibrate (wattgov wave "
-                      "calibrate)",
-                      100 * share);
+    wg__buffer_printf(
+        out,
+        "%.0f %% of the time is carried over from other GPUs or kinds of layers by data "
+        "sheet: trust the waves more than the times, or calibrate (wattgov wave "
+        "calibrate)",
+        100 * share);
     return true;
 }
 

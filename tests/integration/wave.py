@@ -238,6 +238,27 @@ class Analysis(Scratch):
             self.assertEqual(carried, of["total"]["time_by_origin_s"]["transferred"] > 0)
 
 
+class Guide(unittest.TestCase):
+    def test_the_example_of_the_guide_is_what_the_command_prints(self):
+        with open(os.path.join(ROOT, "docs/wave.md"), encoding="utf-8") as file:
+            example = re.search(r"of them prints:\n\n```\n(.*?)```", file.read(), flags=re.DOTALL).group(1)
+        done = run("analyze", "resnet50", "--gpu", A100, "--batch", "32", "--layers", "5")
+        self.assertEqual(done.stdout, example, "write it anew")
+
+    def test_the_check_of_the_guide_holds(self):
+        with open(os.path.join(ROOT, "docs/wave.md"), encoding="utf-8") as file:
+            guide = re.sub(r"\s+", " ", file.read())
+        said = re.search(r"In fp16 ([\d.]+) ms are predicted and ([\d.]+) ms were measured, in fp32 ([\d.]+) and ([\d.]+) ms",
+                         guide).groups()
+        found = []
+        for precision in ("fp16", "fp32"):
+            path = os.path.join(ROOT, f"tests/golden/profiles/tensorrt-{precision}")
+            total = analyze(f"{path}.graph.json.gz", "--gpu", A100, "--times", f"{path}.profile.json.gz")["gpus"][0][
+                "total"]
+            found += [f"{1e3 * total['compared_predicted_s']:.2f}", f"{1e3 * total['compared_measured_s']:.2f}"]
+        self.assertEqual(list(said), found)
+
+
 class Waste(Scratch):
     WORDS = ["resnet50", "--gpu", A100, "--batch", "32"]
 
