@@ -57,6 +57,10 @@ struct wg_calibrated {
     struct wg_point *points; /* sorted: batch, n, k, bytes, m */
     size_t point_count;
     struct wg_forest *correction; /* wave/correction.h; NULL: none */
+    /* Of what is built in: the correction as JSON, read by who needs it; reading all of them takes
+     * longer than the rest of the program. NULL: none, or read already. */
+    const char *correction_text;
+    size_t correction_length;
 };
 
 #define WG_CALIBRATION_SCHEMA "wattgov.wave.calibration/1"

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "wave/correction.h"
+#include "wave/forest_json.h"
 #include "wave/relative.h"
 #include "wave/wave_time.h"
 
@@ -58,7 +59,7 @@ static bool corrects(const struct wg_kernel_model *model, enum wg_dtype dtype, e
     bool is_same_chip = strcmp(model->gpu.id, entry->gpu) == 0 ||
                         (strcmp(model->gpu.arch, entry->arch) == 0 &&
                          is_near(model->gpu.dense_flops[dtype], entry->dense_flops));
-    return entry->correction != NULL && op == entry->op &&
+    return (entry->correction != NULL || entry->correction_text != NULL) && op == entry->op &&
            (dtype == entry->dtype || both_sixteen) && is_same_chip;
 }
 
@@ -76,6 +77,9 @@ static bool fill_slot(struct wg_kernel_model *model, const struct wg_calibration
     wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
     if (!corrects(model, dtype, op, entry))
         return true;
+    if (entry->correction == NULL)
+        return wg__forest_read_text(entry->correction_text, entry->correction_length,
+                                    WG_CORRECTION_FEATURES, &slot->correction) == WG_OK;
     slot->correction = wg__alloc(sizeof *slot->correction);
     if (slot->correction == NULL)
         return false;
