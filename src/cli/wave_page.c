@@ -85,7 +85,7 @@ static void write_bars(struct wg_page *page, const struct wg_wave_analysis *anal
     static const enum wg_plot_color colors[WG_BOUND_COUNT] = {WG_PLOT_BLUE, WG_PLOT_GREEN,
                                                               WG_PLOT_GREY};
     struct wg_bar bars[BARS_MAX];
-    size_t rows[BARS_MAX];
+    size_t rows[BARS_MAX] = {0};
     char texts[BARS_MAX][TEXT_SIZE], names[BARS_MAX][WG_WAVE_CELL_SIZE];
     const size_t count = find_longest(analysis, rows, BARS_MAX);
     for (size_t i = 0; i < count; i++) {

@@ -15,6 +15,7 @@
  *
  * Owns: nothing.    Threads: one at a time.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "model/lower_parts.h"
@@ -288,6 +289,7 @@ static enum wg_code lower_conv(struct wg_lower *lower, const struct wg_node *nod
     struct conv_sizes sizes = {0};
     struct wg_layer layer = {.op = node->op, .kind = WG_LAYER_CONV};
     struct wg_label out;
+    assert(operands != NULL); /* wg__lower_layer_of chose by it */
     enum wg_code code = read_conv(lower, node, operands, &sizes);
     if (code != WG_OK)
         return code;
@@ -529,6 +531,7 @@ static enum wg_code lower_product(struct wg_lower *lower, const struct wg_node *
     struct operand a = {0};
     struct operand b = {0};
     struct wg_layer layer = {.op = node->op, .kind = WG_LAYER_GEMM};
+    assert(operands != NULL); /* wg__lower_layer_of chose by it */
     enum wg_code code = read_operand(lower, node, operands->a, operands->turns_a, true, &a);
     if (code == WG_OK)
         code = read_operand(lower, node, operands->b, operands->turns_b, false, &b);

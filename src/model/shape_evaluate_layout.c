@@ -270,7 +270,7 @@ enum wg_code wg__evaluate_slice(struct wg_shape_node *n)
     if (code != WG_OK || !has)
         return code;
     code = make_output(n, 0, &shape, &made, &count);
-    if (code != WG_OK || made == NULL)
+    if (code != WG_OK || made == NULL || shape == NULL)
         return code;
     pick(made, count, shape, &data, &picking);
     wg__shape_set_values(n, 0, made, count);
@@ -295,7 +295,7 @@ enum wg_code wg__evaluate_split(struct wg_shape_node *n)
         const struct wg_shape *shape = NULL;
         struct wg_value *made = NULL;
         code = make_output(n, i, &shape, &made, &count);
-        if (code != WG_OK || made == NULL)
+        if (code != WG_OK || made == NULL || shape == NULL)
             return code;
         picking.first[axis] = offset;
         offset += shape->dims[axis].value;
