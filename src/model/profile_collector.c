@@ -174,7 +174,7 @@ enum wg_code wg__collector_layer_of(struct wg_profile_collector *collector, cons
         layer.kernel = named;
     const double threads =
         (double)longest->block[0] * (double)longest->block[1] * (double)longest->block[2];
-    if (threads >= 1.0 && threads <= THREADS_MAX)
+    if (threads >= 1.0 && threads <= (double)THREADS_MAX)
         layer.kernel.threads = (unsigned)threads;
     for (size_t i = 0; i < count; i++) {
         launches[i].layer = layer.name;

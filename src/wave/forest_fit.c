@@ -172,7 +172,7 @@ static void fill_leaves(struct grower *grower, struct wg_forest_tree *tree)
         sum[leaf] *= grower->opts->rate / (rows[leaf] + grower->opts->smoothing);
         largest = fmax(largest, fabs(sum[leaf]));
     }
-    tree->scale = rounded(largest / WG_FOREST_LEAF_MAX);
+    tree->scale = rounded(largest / (double)WG_FOREST_LEAF_MAX);
     for (size_t leaf = 0; leaf < LEAVES; leaf++)
         tree->leaf[leaf] =
             tree->scale > 0.0

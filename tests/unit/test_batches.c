@@ -58,9 +58,8 @@ static void judges_batches_that_skip(void **state)
 static void adds_up_what_each_layer_costs(void **state)
 {
     const struct wave_stage *stage = *state;
-    struct wg_layer layers[6] = {0};
-    layers[0] = layers[2] = layers[5] = wave_conv;
-    layers[1] = wave_conv;
+    struct wg_layer layers[6] = {wave_conv,    wave_conv,    wave_conv,
+                                 {.op = NULL}, {.op = NULL}, wave_conv};
     layers[1].conv.filters = 128;
     layers[3] = (struct wg_layer){
         .name = "fc",

@@ -62,7 +62,7 @@ static void learns_steps_of_rows_that_it_did_not_see(void **state)
         worst = fmax(worst, wrong);
         sum += wrong;
     }
-    assert_true(sum / ROWS < 0.02); /* steps are 0.1 and 1 high */
+    assert_true(sum / (double)ROWS < 0.02); /* steps are 0.1 and 1 high */
     assert_true(worst < 1.1);
 }
 

@@ -130,8 +130,8 @@ static void the_text_says_it_all(void **state)
         "128x64",
         "9.80",
         "-20 +50",
-        "predicted: 3.000 ms (2.400 ms .. 4.500 ms); measured: 0.900 ms, where 1.000 ms are "
-        "predicted\n",
+        "predicted: 3.000 ms (2.400 ms .. 4.500 ms)",
+        "; measured: 0.900 ms, where 1.000 ms are predicted\n",
         "recoverable: 0.500 ms, 16.7 %, are tails\n",
         "idle meanwhile: 0.005 SM-seconds, at most 50 mJ (at the power limit)\n",
         "batch: 2 -> 4 is free; most samples a second up to 6: 4 at 4 (2 at 2)\n",
