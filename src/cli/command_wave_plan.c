@@ -290,7 +290,7 @@ static enum wg_code plan_front(struct run *run, struct wg_error *err)
     return WG_OK;
 }
 
-static enum wg_code plan(const struct args *args, struct run *run, struct wg_error *err)
+static enum wg_code make_plan(const struct args *args, struct run *run, struct wg_error *err)
 {
     enum wg_code code = open_all(args, run, err);
     if (code != WG_OK)
@@ -379,7 +379,7 @@ static int run_plan(int argc, char *argv[])
     if (code == WG_OK)
         code = check_outputs(&args, &err);
     if (code == WG_OK)
-        code = plan(&args, &run, &err);
+        code = make_plan(&args, &run, &err);
     if (code == WG_OK)
         code = write_results(&args, &run.report, &err);
     run_fini(&run);

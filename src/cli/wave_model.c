@@ -4,6 +4,7 @@
  */
 #include "cli/wave_model.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,10 +48,11 @@ static bool is_built_in(const char *word)
 static enum wg_code fail_missing(const char *word, struct wg_error *err)
 {
     const char *names[BUILT_IN_MAX];
-    const size_t all = wg__built_in_count(), count = all < BUILT_IN_MAX ? all : BUILT_IN_MAX;
+    const size_t count = wg__built_in_count();
     char list[160] = "";
     if (strpbrk(word, "/.") != NULL)
         return wg__fail_errno(err, ENOENT, "%s: cannot open", word);
+    assert(count <= BUILT_IN_MAX);
     for (size_t i = 0; i < count; i++) {
         const size_t length = strlen(list);
         names[i] = wg__built_in_name(i);

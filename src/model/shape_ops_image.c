@@ -147,7 +147,7 @@ static enum wg_code upsample(struct wg_shape_node *n)
     const struct wg_value *values = NULL;
     size_t count = 0;
     enum wg_code code = WG_OK;
-    struct resize resize;
+    struct resize all = {.count = 0};
     const struct wg_shape *x = wg__shape_in(n, 0);
     const struct wg_attribute *told = wg__shape_attribute(n, "scales");
     wg__shape_pass_type(n, 0, 0);
@@ -160,11 +160,11 @@ static enum wg_code upsample(struct wg_shape_node *n)
         for (size_t i = 0; code == WG_OK && i < x->rank; i++)
             code = scaled(n, x->dims[i], (double)told->floats[i], &out.dims[i]);
     } else {
-        code = resized_axes(n, x->rank, &resize);
+        code = resized_axes(n, x->rank, &all);
         if (code == WG_OK)
             code = wg__shape_values(n, 1, &values, &count);
         if (code == WG_OK && values != NULL)
-            code = by_scales(n, x, &resize, values, count, &out);
+            code = by_scales(n, x, &all, values, count, &out);
     }
     if (code == WG_OK)
         wg__shape_set(n, 0, &out);

@@ -132,7 +132,7 @@ static void skip_blanks(struct einsum *e)
 }
 
 /* The letters of a term up to ',' or '-'; false: no such notation. */
-static bool term_letters(struct einsum *e, size_t *letters, bool *has_dots)
+static bool term_letters(const struct einsum *e, size_t *letters, bool *has_dots)
 {
     struct einsum ahead = *e;
     *letters = 0;

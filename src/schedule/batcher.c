@@ -271,7 +271,7 @@ void wg__batcher_choose(const struct wg_batcher *batcher, const struct wg_plan_i
 {
     assert(count <= WG_PLAN_ITEMS_MAX);
     *out = (struct wg_batch_choice){.wake_s = HUGE_VAL};
-    struct scene scene;
+    struct scene scene = {.count = 0};
     scene.batcher = batcher;
     scene.items = items;
     scene.count = count;

@@ -150,7 +150,7 @@ static enum wg_code calibrate_all(struct wg_calibration *calibration, const stru
         return wg__fail(err, WG_EDATA,
                         "cannot calibrate %s from %zu measurements: expected at least %d of one "
                         "dtype that the GPU has and one kind of layer",
-                        gpu->id, count, (int)ROWS_LEAST);
+                        gpu->id, count, ROWS_LEAST);
     return WG_OK;
 }
 

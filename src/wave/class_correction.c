@@ -4,6 +4,7 @@
  *
  * Threads: pure, any thread; the same rows give the same forest.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -37,6 +38,7 @@ static enum wg_code fit(struct wg_forest *forest, const struct wg_kernel_params 
                         const struct wg_gpu_spec *gpu, const struct wg_class_row *rows,
                         size_t count, float *features, double *target, struct wg_error *err)
 {
+    assert(features != NULL && target != NULL);
     struct wg_wave_machine machine;
     wg__wave_machine_init(&machine, gpu, rows[0].gemm.dtype, params);
     for (size_t i = 0; i < count; i++) {

@@ -49,7 +49,7 @@ static int most_rows_first(const void *a, const void *b)
 static size_t find_tiles(struct wg_kernel_params *params, const struct wg_class_row *rows,
                          size_t count)
 {
-    struct tally tallies[KERNELS_MAX];
+    struct tally tallies[KERNELS_MAX] = {0};
     size_t kernels = 0, told = 0;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
@@ -146,7 +146,7 @@ static size_t option_index(const struct wg_kernel_params *params, unsigned tile,
 static void find_options(struct wg_kernel_params *params, const struct wg_fit_row *rows,
                          size_t count)
 {
-    struct tally tallies[KERNELS_MAX];
+    struct tally tallies[KERNELS_MAX] = {0};
     size_t kinds = 0;
     for (size_t i = 0; i < count; i++) {
         struct wg_kernel kind = {.tile_m = rows[i].tile, .split_k = usual_split(rows[i].split_k)};

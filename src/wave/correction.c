@@ -25,14 +25,15 @@ enum {
 };
 static_assert(SIZES + PER_TILE * TILES + ROW_TILES + ROW_UNITS == WG_CORRECTION_FEATURES,
               "a name each");
-static_assert((int)WG_CORRECTION_FEATURES <= (int)WG_FOREST_FEATURES_MAX, "they fit a forest");
+static_assert(WG_CORRECTION_FEATURES + 0 <= WG_FOREST_FEATURES_MAX + 0, "they fit a forest");
 
 static const double WAVES_MOST = 50.0; /* beyond, waves do not show */
 static const double FACTOR_MOST = 1.5; /* of the logarithm: no leaf sum may run away */
 
 static double ceil_div(uint64_t value, unsigned by)
 {
-    return (double)(value / by + (value % by != 0));
+    const uint64_t whole = value / by + (value % by != 0 ? 1 : 0);
+    return (double)whole;
 }
 
 void wg__correction_features(const struct wg_wave_machine *machine, const struct wg_wave_work *work,

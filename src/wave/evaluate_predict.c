@@ -4,6 +4,7 @@
  *
  * Threads: pure, any thread; the same rows and seed give the same numbers.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -86,6 +87,7 @@ static unsigned fold_of(const struct folding *folding, const struct wg_measured 
 static enum wg_code predict_fold(const struct folding *folding, unsigned fold,
                                  struct wg_evaluated *out, struct wg_error *err)
 {
+    assert(folding->others != NULL);
     size_t kept = 0;
     for (size_t i = 0; i < folding->count; i++)
         if (fold_of(folding, &folding->rows[i]) != fold)
@@ -131,7 +133,7 @@ enum wg_code wg__evaluate_folds(const struct wg_gpu_spec *gpu, const struct wg_m
                                 struct wg_evaluated *out, struct wg_error *err)
 {
     if (folds < 2 || folds > FOLDS_MAX)
-        return wg__fail(err, WG_EINVAL, "%u folds: expected 2 .. %d", folds, (int)FOLDS_MAX);
+        return wg__fail(err, WG_EINVAL, "%u folds: expected 2 .. %d", folds, FOLDS_MAX);
     size_t room = count > 0 ? count : 1;
     struct folding folding = {
         .gpu = gpu,

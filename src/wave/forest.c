@@ -24,7 +24,7 @@ static uint8_t borders_below(const double *borders, size_t count, double value)
 
 double wg__forest_value(const struct wg_forest *forest, const float *features)
 {
-    uint8_t bins[WG_FOREST_FEATURES_MAX];
+    uint8_t bins[WG_FOREST_FEATURES_MAX] = {0};
     for (size_t f = 0; f < forest->feature_count; f++)
         bins[f] = borders_below(forest->borders[f], forest->border_count[f], (double)features[f]);
     double sum = forest->bias;

@@ -187,7 +187,7 @@ static void grow_tree(const struct wg_forest *forest, struct grower *grower,
                       struct wg_forest_tree *tree)
 {
     const float clip = (float)grower->opts->clip;
-    bool is_drawn[WG_FOREST_FEATURES_MAX];
+    bool is_drawn[WG_FOREST_FEATURES_MAX] = {false};
     bool any = false;
     for (size_t f = 0; f < grower->features; f++) {
         is_drawn[f] = wg__rng_uniform(&grower->rng) < grower->opts->feature_share;

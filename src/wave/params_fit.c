@@ -158,7 +158,7 @@ static void decode_globals(const double *x, struct wg_kernel_params *params)
     params->long_cost = bounded_exp(x[LONG_COST], 1e-6, 100.0);
 }
 
-static const struct wg_fit_row *row_at(const struct fit *fit, size_t index)
+static const struct wg_fit_row *place(const struct fit *fit, size_t index)
 {
     return &fit->rows[index * fit->count / fit->stride_count];
 }
@@ -188,7 +188,7 @@ static double cost(struct fit *fit, const double *x)
     wg__wave_machine_init(&machine, fit->gpu, fit->rows[0].gemm.dtype, &fit->params);
     double sum = 0.0;
     for (size_t i = 0; i < fit->stride_count; i++) {
-        const struct wg_fit_row *row = row_at(fit, i);
+        const struct wg_fit_row *row = place(fit, i);
         double off =
             weight_of(fit, row) * residual(&machine, &fit->params.tiles[row->tile], row) / SOFT;
         sum += SOFT * SOFT * 2.0 * (sqrt(1.0 + off * off) - 1.0);
@@ -200,6 +200,12 @@ static double cost(struct fit *fit, const double *x)
     return sum;
 }
 
+/* Where the i-th number that a row touches stands, whose tile's begin at `own`. */
+static size_t unknown_of(size_t i, size_t own)
+{
+    return i < GLOBALS ? i : own + i - GLOBALS;
+}
+
 /* Adds a row's part of the gradient and the curvature. */
 static void add_row(struct fit *fit, const struct wg_fit_row *row, double value,
                     const double slopes[static TOUCHED])
@@ -208,13 +214,11 @@ static void add_row(struct fit *fit, const struct wg_fit_row *row, double value,
     double off = weight * value / SOFT;
     double scale = weight * weight / sqrt(1.0 + off * off); /* of the soft loss */
     size_t own = GLOBALS + TILE_NUMBERS * (size_t)row->tile;
-    size_t index[TOUCHED];
-    for (size_t i = 0; i < TOUCHED; i++)
-        index[i] = i < GLOBALS ? i : own + i - GLOBALS;
     for (size_t i = 0; i < TOUCHED; i++) {
-        fit->gradient[index[i]] += scale * slopes[i] * value;
+        const size_t place = unknown_of(i, own);
+        fit->gradient[place] += scale * slopes[i] * value;
         for (size_t j = 0; j < TOUCHED; j++)
-            fit->hessian[index[i]][index[j]] += scale * slopes[i] * slopes[j];
+            fit->hessian[place][unknown_of(j, own)] += scale * slopes[i] * slopes[j];
     }
 }
 
@@ -255,7 +259,7 @@ static void linearise(struct fit *fit)
     memset(fit->gradient, 0, sizeof fit->gradient);
     memset(fit->hessian, 0, sizeof fit->hessian);
     for (size_t i = 0; i < fit->stride_count; i++) {
-        const struct wg_fit_row *row = row_at(fit, i);
+        const struct wg_fit_row *row = place(fit, i);
         double slopes[TOUCHED];
         double value = residual(&machine, &fit->params.tiles[row->tile], row);
         row_slopes(fit, row, value, &machine, moved, slopes);
@@ -329,8 +333,9 @@ enum wg_code wg__params_fit(struct wg_kernel_params *params, const struct wg_gpu
     encode(params, fit->x);
     memcpy(fit->usual, fit->x, sizeof fit->usual);
     double least = cost(fit, fit->x), damping = 1e-3;
-    for (int i = 0; i < STEPS_MAX && step(fit, &least, &damping); i++)
-        continue;
+    int steps = 0;
+    while (steps < STEPS_MAX && step(fit, &least, &damping))
+        steps++;
     *params = fit->params;
     normalise(params);
     wg__free(fit);

@@ -17,34 +17,34 @@
 
 static void print_text(const char *text)
 {
-    putchar('"');
+    (void)putchar('"');
     for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
         if (*at < 0x20 || *at == '"' || *at == '\\')
-            printf("\\u%04x", *at);
+            (void)printf("\\u%04x", *at);
         else
-            putchar(*at);
+            (void)putchar(*at);
     }
-    putchar('"');
+    (void)putchar('"');
 }
 
 static void print_shape(const struct wg_shape *shape)
 {
     if (!shape->is_known) {
-        printf("null");
+        (void)printf("null");
         return;
     }
-    putchar('[');
+    (void)putchar('[');
     for (size_t i = 0; i < shape->rank; i++) {
         if (i != 0)
-            putchar(',');
+            (void)putchar(',');
         if (shape->dims[i].value != WG_DIM_UNKNOWN)
-            printf("%lld", (long long)shape->dims[i].value);
+            (void)printf("%lld", (long long)shape->dims[i].value);
         else if (shape->dims[i].name != NULL)
             print_text(shape->dims[i].name);
         else
-            printf("null");
+            (void)printf("null");
     }
-    putchar(']');
+    (void)putchar(']');
 }
 
 static void print_tensor(const struct wg_tensor *tensor)
@@ -52,10 +52,10 @@ static void print_tensor(const struct wg_tensor *tensor)
     static const char *const kinds[] = {"seq", "opt", "optseq"};
     const struct wg_held *held = tensor->held;
     print_text(tensor->name);
-    printf(":[\"%s\",%d,", held != NULL ? kinds[held->kind] : "t",
-           held != NULL ? held->elem_type : tensor->elem_type);
+    (void)printf(":[\"%s\",%d,", held != NULL ? kinds[held->kind] : "t",
+                 held != NULL ? held->elem_type : tensor->elem_type);
     print_shape(held != NULL ? &held->shape : &tensor->shape);
-    putchar(']');
+    (void)putchar(']');
 }
 
 static void forget_declared(struct wg_graph *graph)
@@ -102,22 +102,22 @@ static void dump(const char *path, int argc, char **argv)
         code = set_dims(model, argc, argv, &err);
     if (code == WG_OK)
         code = wg__shapes_infer(model, &err);
-    printf("{\"file\":");
+    (void)printf("{\"file\":");
     print_text(path);
-    printf(",\"error\":");
+    (void)printf(",\"error\":");
     if (code != WG_OK)
         print_text(err.text);
     else
-        printf("null");
-    printf(",\"tensors\":{");
+        (void)printf("null");
+    (void)printf(",\"tensors\":{");
     for (size_t i = 0, printed = 0; model != NULL && i < model->graph->tensor_count; i++) {
         if (model->graph->tensors[i].producer < 0)
             continue;
         if (printed++ != 0)
-            putchar(',');
+            (void)putchar(',');
         print_tensor(&model->graph->tensors[i]);
     }
-    printf("}}\n");
+    (void)printf("}}\n");
     wg__model_close(model);
 }
 

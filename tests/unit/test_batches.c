@@ -18,7 +18,7 @@ static void finds_the_teeth_of_throughput(void **state)
     (void)state;
     struct wg_batch_point points[MOST];
     for (uint32_t i = 0; i < MOST; i++)
-        points[i] = (struct wg_batch_point){.batch = i + 1, .time_s = 1 + i / 8};
+        points[i] = (struct wg_batch_point){.batch = i + 1, .time_s = (i + 8.0 - i % 8) / 8.0};
     wg__batches_judge(points, MOST);
     for (uint32_t i = 0; i < MOST; i++) {
         const uint32_t batch = i + 1, wave = i / 8 + 1;
@@ -32,7 +32,7 @@ static void finds_the_teeth_of_throughput(void **state)
             check_close(points[i].next_s, batch % 8 == 0 ? 1 : 0, 0);
     }
     for (uint32_t i = 0; i < MOST; i++) /* a floor of half a second: longer runs gain */
-        points[i].time_s = 1.5 + i / 8;
+        points[i].time_s = 1.5 + (i - i % 8) / 8.0;
     wg__batches_judge(points, MOST);
     for (uint32_t i = 0; i < MOST; i++)
         assert_int_equal(points[i].is_best, (i + 1) % 8 == 0);

@@ -140,7 +140,8 @@ static void make_toy(void)
 {
     for (size_t i = 0; i < TOY_ROWS; i++) {
         uint64_t n = 256 + 128 * (i / SIZES), m = 32 * (i % SIZES + 1), k = 1024;
-        double tiles = (double)((m + 127) / 128), blocks = tiles * (double)(n / 128);
+        const uint64_t rows = (m + 127) / 128, columns = n / 128;
+        double tiles = (double)rows, blocks = tiles * (double)columns;
         double block_s = 2.0 * 128 * 128 * (double)k / 1e12;
         toy_rows[i] = (struct wg_measured){
             .gemm = {.dtype = WG_DTYPE_FP16, .batch = 1, .m = m, .n = n, .k = k},

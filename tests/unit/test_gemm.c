@@ -34,9 +34,9 @@ static void maps_each_pass_as_nvidias_guide_does(void **state)
     static const struct {
         enum wg_conv_pass pass;
         uint64_t m, n, k;
-    } expected[] = {{WG_CONV_FORWARD, 32 * 14 * 14, 256, 256 * 9},
-                    {WG_CONV_DGRAD, 32 * 14 * 14, 256, 256 * 9},
-                    {WG_CONV_WGRAD, 256 * 9, 256, 32 * 14 * 14}};
+    } expected[] = {{WG_CONV_FORWARD, UINT64_C(32) * 14 * 14, 256, UINT64_C(256) * 9},
+                    {WG_CONV_DGRAD, UINT64_C(32) * 14 * 14, 256, UINT64_C(256) * 9},
+                    {WG_CONV_WGRAD, UINT64_C(256) * 9, 256, UINT64_C(32) * 14 * 14}};
     for (size_t i = 0; i < 3; i++) {
         struct wg_gemm gemm;
         assert_int_equal(wg__conv_gemm(&plain, expected[i].pass, &gemm, NULL), WG_OK);

@@ -86,7 +86,7 @@ static void keeps_one_channel_a_group_in_a_depthwise_convolution(void **state)
     layer.conv.groups = 64;
     layer.conv.filters = 64;
     layer.out = (struct wg_channels){&first, 1, 0};
-    layer.parameters = 64 * 9;
+    layer.parameters = UINT64_C(64) * 9;
     const struct wg_layer moved = at(&layer, 40, 0);
     assert_int_equal(moved.conv.c, 40);
     assert_int_equal(moved.conv.filters, 40);
@@ -100,7 +100,7 @@ static void keeps_the_channels_of_a_group(void **state)
     (void)state;
     struct wg_layer layer = conv;
     layer.conv.groups = 16; /* of 4 channels and 8 filters */
-    layer.parameters = 128 * 4 * 9;
+    layer.parameters = UINT64_C(128) * 4 * 9;
     const struct wg_layer moved = at(&layer, 40, 100);
     assert_int_equal(moved.conv.groups, 10);
     assert_int_equal(moved.parameters, 100 * 4 * 9);
@@ -118,7 +118,7 @@ static void moves_a_gemm_behind_a_flattened_map(void **state)
     (void)state;
     const struct wg_layer layer = {.name = "fc",
                                    .kind = WG_LAYER_GEMM,
-                                   .gemm = {.batch = 1, .m = 8, .n = 1000, .k = 512 * 49},
+                                   .gemm = {.batch = 1, .m = 8, .n = 1000, .k = UINT64_C(512) * 49},
                                    .in = {&flattened, 1, 0},
                                    .parameters = 1000 * 512 * 49 + 1000};
     const struct wg_layer moved = at(&layer, 500, 0);

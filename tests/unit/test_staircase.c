@@ -17,7 +17,8 @@ static void make_stairs(struct wg_sweep_point *points, size_t count, unsigned pe
 {
     for (size_t i = 0; i < count; i++) {
         points[i] = (struct wg_sweep_point){.value = i + 1};
-        points[i].prediction.time_s = (double)(i / per_wave + 1);
+        const size_t wave = i / per_wave + 1;
+        points[i].prediction.time_s = (double)wave;
     }
 }
 
@@ -173,11 +174,11 @@ static void grows_with_the_batch_what_counts_samples(void **state)
 {
     (void)state;
     struct wg_layer at, layer = {.name = "qk", .op = "MatMul", .kind = WG_LAYER_GEMM};
-    layer.gemm = (struct wg_gemm){.batch = 12 * 8, .m = 128, .n = 128, .k = 64};
+    layer.gemm = (struct wg_gemm){.batch = UINT64_C(12) * 8, .m = 128, .n = 128, .k = 64};
     assert_int_equal(wg__layer_resize(&layer, WG_SWEEP_BATCH, 8, 3, &at, NULL), WG_OK);
     assert_int_equal(at.gemm.batch, 12 * 3); /* attention: heads a sample */
     assert_int_equal(at.gemm.m, 128);
-    layer.gemm = (struct wg_gemm){.batch = 1, .m = 8 * 128, .n = 768, .k = 768};
+    layer.gemm = (struct wg_gemm){.batch = 1, .m = UINT64_C(8) * 128, .n = 768, .k = 768};
     assert_int_equal(wg__layer_resize(&layer, WG_SWEEP_BATCH, 8, 3, &at, NULL), WG_OK);
     assert_int_equal(at.gemm.m, 3 * 128);
     layer.gemm = (struct wg_gemm){.batch = 1, .m = 9, .n = 768, .k = 768};
