@@ -215,10 +215,10 @@ static void add_row(struct fit *fit, const struct wg_fit_row *row, double value,
     double scale = weight * weight / sqrt(1.0 + off * off); /* of the soft loss */
     size_t own = GLOBALS + TILE_NUMBERS * (size_t)row->tile;
     for (size_t i = 0; i < TOUCHED; i++) {
-        const size_t place = unknown_of(i, own);
-        fit->gradient[place] += scale * slopes[i] * value;
+        const size_t at_i = unknown_of(i, own);
+        fit->gradient[at_i] += scale * slopes[i] * value;
         for (size_t j = 0; j < TOUCHED; j++)
-            fit->hessian[place][unknown_of(j, own)] += scale * slopes[i] * slopes[j];
+            fit->hessian[at_i][unknown_of(j, own)] += scale * slopes[i] * slopes[j];
     }
 }
 
