@@ -123,10 +123,9 @@ enum wg_code wg__wire_next(struct wg_wire *wire, struct wg_wire_field *field, bo
 
 struct wg_wire wg__wire_inside(const struct wg_wire *wire, const struct wg_wire_field *field)
 {
-    return (struct wg_wire){.name = wire->name,
-                            .first = wire->first,
-                            .at = field->bytes,
-                            .end = field->bytes + field->length};
+    const uint8_t *end = field->bytes != NULL ? field->bytes + field->length : NULL;
+    return (struct wg_wire){
+        .name = wire->name, .first = wire->first, .at = field->bytes, .end = end};
 }
 
 enum wg_code wg__wire_expect(const struct wg_wire *wire, const struct wg_wire_field *field,

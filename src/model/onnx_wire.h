@@ -45,7 +45,7 @@ struct wg_wire_field {
 /* The next field; `*has_out` is false at the message's end. WG_EDATA. */
 enum wg_code wg__wire_next(struct wg_wire *wire, struct wg_wire_field *field, bool *has_out,
                            struct wg_error *err);
-/* A cursor over the message in a field of bytes. */
+/* A cursor over the message in a field of bytes; of another kind: over nothing. */
 struct wg_wire wg__wire_inside(const struct wg_wire *wire, const struct wg_wire_field *field);
 
 /* WG_EDATA unless the field has the kind; `what` names it in the message ("GraphProto.node"). */
