@@ -180,6 +180,8 @@ struct wg_opset {
 struct wg_function {
     const char *domain, *name;
     struct wg_graph *body;
+    const struct wg_attribute *defaults; /* of attributes that a call leaves out */
+    size_t default_count;
 };
 
 struct wg_metadata {
@@ -195,7 +197,7 @@ struct wg_model {
     size_t opset_count;
     const struct wg_metadata *metadata;
     size_t metadata_count;
-    const struct wg_function *functions; /* model-local */
+    const struct wg_function *functions; /* model-local; calls are replaced by their bodies */
     size_t function_count;
     const char *folder; /* where external data lies */
     const uint8_t *map; /* the file */

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/graph_inline.h"
 #include "model/onnx_reader.h"
 
 enum { IR_LEAST = 3, NAME_SHOWN_MAX = 160 };
@@ -199,7 +200,8 @@ static enum wg_code read_model(struct wg_model *model, struct wg_wire wire, stru
     model->metadata_count = walk.filled.metadata;
     model->functions = walk.functions;
     model->function_count = walk.filled.functions;
-    return wg__onnx_graph(&walk.reader, walk.graph, NULL, &model->graph, err);
+    code = wg__onnx_graph(&walk.reader, walk.graph, NULL, &model->graph, err);
+    return code == WG_OK ? wg__graph_inline(model, whole.name, err) : code;
 }
 
 /* --- Files ------------------------------------------------------------------------------------ */

@@ -20,6 +20,8 @@
 #include "model/onnx_constant.h"
 #include "model/onnx_reader.h"
 
+enum { DEFAULTS_MAX = 256 };
+
 /* A list of tensor indices that grows as a message is walked. */
 struct index_list {
     int32_t *indices;
@@ -447,6 +449,29 @@ static enum wg_code function_name(struct graph_walk *walk, const struct wg_wire 
     return list_add(walk, wire, &walk->outputs, index, err);
 }
 
+/* Defaults are few; the array is made anew for each. */
+static enum wg_code function_default(struct graph_walk *walk, const struct wg_wire *wire,
+                                     const struct wg_wire_field *field, struct wg_function *out,
+                                     struct wg_error *err)
+{
+    const enum wg_code code =
+        wg__wire_expect(wire, field, WG_WIRE_BYTES, "FunctionProto.attribute_proto", err);
+    if (code != WG_OK)
+        return code;
+    if (out->default_count == DEFAULTS_MAX)
+        return wg__wire_fail(wire, field->tag, err, "a function with more than %d defaults",
+                             DEFAULTS_MAX);
+    struct wg_attribute *defaults =
+        wg__arena_alloc(&walk->reader->model->arena, out->default_count + 1, sizeof *defaults);
+    if (defaults == NULL)
+        return wg__onnx_out_of_memory(wire, err);
+    if (out->default_count != 0)
+        memcpy(defaults, out->defaults, out->default_count * sizeof *defaults);
+    out->defaults = defaults;
+    return wg__onnx_attribute(walk->reader, wg__wire_inside(wire, field), &walk->build,
+                              &defaults[out->default_count++], err);
+}
+
 /* Both walks over a function: fields 4 and the outputs of 7, then the nodes and 5. */
 static enum wg_code walk_function(struct graph_walk *walk, struct wg_wire wire, bool is_first,
                                   struct wg_function *out, struct wg_error *err)
@@ -465,6 +490,8 @@ static enum wg_code walk_function(struct graph_walk *walk, struct wg_wire wire, 
                     is_first ? declare_outputs_of(walk, inside, err) : read_node(walk, inside, err);
         } else if (field.number == (is_first ? 4 : 5)) {
             code = function_name(walk, &wire, &field, err);
+        } else if (!is_first && field.number == 11) {
+            code = function_default(walk, &wire, &field, out, err);
         } else if (is_first && (field.number == 1 || field.number == 10)) {
             code = wg__onnx_text(walk->reader, &wire, &field, "a function's name",
                                  field.number == 1 ? &out->name : &out->domain, err);
