@@ -472,7 +472,42 @@ static enum wg_code function_default(struct graph_walk *walk, const struct wg_wi
                               &defaults[out->default_count++], err);
 }
 
-/* Both walks over a function: fields 4 and the outputs of 7, then the nodes and 5. */
+/* The first walk's: names, the inputs of 4 and the outputs of each node. */
+static enum wg_code function_outline(struct graph_walk *walk, const struct wg_wire *wire,
+                                     const struct wg_wire_field *field, struct wg_function *out,
+                                     struct wg_error *err)
+{
+    switch (field->number) {
+    case 1:
+        return wg__onnx_text(walk->reader, wire, field, "a function's name", &out->name, err);
+    case 4:
+        return function_name(walk, wire, field, err);
+    case 7:
+        return declare_outputs_of(walk, wg__wire_inside(wire, field), err);
+    case 10:
+        return wg__onnx_text(walk->reader, wire, field, "a function's name", &out->domain, err);
+    default:
+        return WG_OK;
+    }
+}
+
+/* The second walk's: outputs, nodes and defaults. */
+static enum wg_code function_body(struct graph_walk *walk, const struct wg_wire *wire,
+                                  const struct wg_wire_field *field, struct wg_function *out,
+                                  struct wg_error *err)
+{
+    switch (field->number) {
+    case 5:
+        return function_name(walk, wire, field, err);
+    case 7:
+        return read_node(walk, wg__wire_inside(wire, field), err);
+    case 11:
+        return function_default(walk, wire, field, out, err);
+    default:
+        return WG_OK;
+    }
+}
+
 static enum wg_code walk_function(struct graph_walk *walk, struct wg_wire wire, bool is_first,
                                   struct wg_function *out, struct wg_error *err)
 {
@@ -482,20 +517,10 @@ static enum wg_code walk_function(struct graph_walk *walk, struct wg_wire wire, 
         enum wg_code code = wg__wire_next(&wire, &field, &has, err);
         if (code != WG_OK || !has)
             return code;
-        if (field.number == 7) {
+        if (field.number == 7)
             code = wg__wire_expect(&wire, &field, WG_WIRE_BYTES, "FunctionProto.node", err);
-            const struct wg_wire inside = wg__wire_inside(&wire, &field);
-            if (code == WG_OK)
-                code =
-                    is_first ? declare_outputs_of(walk, inside, err) : read_node(walk, inside, err);
-        } else if (field.number == (is_first ? 4 : 5)) {
-            code = function_name(walk, &wire, &field, err);
-        } else if (!is_first && field.number == 11) {
-            code = function_default(walk, &wire, &field, out, err);
-        } else if (is_first && (field.number == 1 || field.number == 10)) {
-            code = wg__onnx_text(walk->reader, &wire, &field, "a function's name",
-                                 field.number == 1 ? &out->name : &out->domain, err);
-        }
+        if (code == WG_OK)
+            code = (is_first ? function_outline : function_body)(walk, &wire, &field, out, err);
         if (code != WG_OK)
             return code;
     }
