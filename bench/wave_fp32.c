@@ -78,7 +78,18 @@ static int save(const struct wg_calibration *calibration, const char *path)
     return is_good ? 0 : 1;
 }
 
-/* "-" for FIT takes the built-in calibration; for TEST tests nothing. */
+static enum wg_code load(struct wg_calibration **out, const char *path, struct wg_error *err)
+{
+    static char bytes[8 << 20];
+    FILE *file = fopen(path, "r");
+    size_t length = file != NULL ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file != NULL)
+        (void)fclose(file);
+    return wg__calibration_read(out, path, bytes, length, err);
+}
+
+/* "-" for FIT takes the built-in calibration, a name that ends in ".json" one that was written; "-"
+ * for TEST tests nothing. */
 static int run(char **args, int count, const struct wg_gpu_spec *gpu)
 {
     struct wg_error err = {.code = WG_OK};
@@ -89,6 +100,9 @@ static int run(char **args, int count, const struct wg_gpu_spec *gpu)
     int status = 1;
     if (strcmp(args[2], "-") == 0) {
         if (wg__calibration_built_in(&calibration, &err) != WG_OK)
+            goto out;
+    } else if (strlen(args[2]) > 5 && strcmp(args[2] + strlen(args[2]) - 5, ".json") == 0) {
+        if (load(&calibration, args[2], &err) != WG_OK)
             goto out;
     } else if (wg__measurements_read(&fit, args[2], &opts, &err) != WG_OK ||
                wg__calibrate(&calibration, gpu, fit.rows, fit.count, &err) != WG_OK) {

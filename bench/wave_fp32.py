@@ -31,6 +31,7 @@ GPUS = {
     "T4": "t4",
     "P4": "p4",
 }
+DEEPBENCH = {"V100": "V100-PCIe-32GB", "P100": "P100-PCIe-16GB", "T4": "T4"}
 NODES = {
     "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB",
     "Tesla_P100-PCIE-16GB": "P100-PCIe-16GB",
@@ -81,10 +82,25 @@ def nodes(data):
 def convs(data):
     sets = {}
     for row in rows_of(data + "/neusight/conv_fp32.csv"):
-        out = {"op": "conv", "N": row["N"], "C": row["C"], "K": row["K"], "R": row["R"], "H": row["H"],
-               "stride": row["stride"], "pad": row["pad"], "ms": row["ms"]}
+        out = {"op": "conv", "N": row["N"], "C": row["C"], "K": row["K"], "R": row["R"], "S": row["R"],
+               "H": row["H"], "W": row["H"], "stride_h": row["stride"], "stride_w": row["stride"],
+               "pad_h": row["pad"], "pad_w": row["pad"], "ms": row["ms"]}
         part = fold(out, ("N", "C", "K", "R", "H"), 4)
         sets.setdefault(row["gpu"], ([], []))[0 if part else 1].append(out)
+    for row in rows_of(data + "/deepbench/conv.csv"):
+        if row["gpu"] not in DEEPBENCH or "FP32" not in row["precision_sheet"]:
+            continue
+        for column, op in (("fwd_ms", "conv"), ("dgrad_ms", "conv_dgrad"), ("wgrad_ms", "conv_wgrad")):
+            try:
+                ms = float(row[column])
+            except ValueError:
+                continue
+            out = {"op": op, "N": row["N"], "C": row["C"], "K": row["K"], "R": int(float(row["R"])),
+                   "S": int(float(row["S"])), "H": row["H"], "W": row["W"], "pad_h": row["pad_h"],
+                   "pad_w": row["pad_w"], "stride_h": int(float(row["stride_h"])),
+                   "stride_w": int(float(row["stride_w"])), "ms": ms}
+            part = zlib.crc32(repr([out[key] for key in ("N", "C", "K", "R", "H")]).encode()) % 4
+            sets.setdefault(DEEPBENCH[row["gpu"]], ([], []))[0 if part else 1].append(out)
     return sets
 
 
@@ -97,7 +113,7 @@ def write_csv(path, rows, columns):
 
 GEMM_COLUMNS = ["op", "B", "m", "n", "k", "ms", "kernel", "gx", "gy", "gz", "threads"]
 NODE_COLUMNS = ["op", "B", "m", "n", "k", "ms"]
-CONV_COLUMNS = ["op", "N", "C", "K", "R", "H", "stride", "pad", "ms"]
+CONV_COLUMNS = ["op", "N", "C", "K", "R", "S", "H", "W", "stride_h", "stride_w", "pad_h", "pad_w", "ms"]
 
 
 class Bench:
@@ -106,11 +122,12 @@ class Bench:
         self.folder = folder
 
     def run(self, gpu, fit, tests, calibration=None):
-        """The predictions of `tests` (lists of rows, columns) by what `fit` taught; None: the built-in."""
+        """The predictions of `tests` (rows, columns) by what `fit` taught: likewise, or a calibration's
+        path, or None: the built-in."""
         paths = []
         for name, part in (("fit", fit), ("test", tests)):
-            paths.append("-")
-            if part is not None:
+            paths.append(part if isinstance(part, str) else "-")
+            if isinstance(part, tuple):
                 paths[-1] = f"{self.folder}/{name}.csv"
                 write_csv(paths[-1], *part)
         command = [self.program, gpu] + paths + ([calibration] if calibration else [])
@@ -175,12 +192,80 @@ def gemm_section(bench, sets, node_sets, keep):
 
 
 def conv_section(bench, sets, keep):
-    print("\n| GPU | conv rows | kernel chosen | covered |\n|---|---|---|---|")
+    print("\n| GPU | layers | rows | kernel chosen | median | covered |\n|---|---|---|---|---|---|")
     for gpu, (fit, tests) in sorted(sets.items()):
         path = f"{bench.folder}/{gpu}-conv.json"
         out = bench.run(GPUS[gpu], (fit, CONV_COLUMNS), (tests, CONV_COLUMNS), path)
         keep.append(path)
-        print(f"| {gpu} | {len(out)} | {mape(out, 'chosen_s'):.1f} % | {covered(out, ''):.0f} % |", flush=True)
+        for row, test in zip(out, tests):
+            small = test["op"] == "conv" and [int(test[key]) for key in ("R", "S", "stride_h", "stride_w")]
+            row["class"] = "conv_3x3" if small == [3, 3, 1, 1] else test["op"]
+        for name in ("conv_3x3", "conv", "conv_dgrad", "conv_wgrad"):
+            part = [row for row in out if row["class"] == name]
+            if part:
+                middle = 100 * median([abs(row["chosen_s"] / row["measured_s"] - 1) for row in part])
+                print(f"| {gpu} | {name} | {len(part)} | {mape(part, 'chosen_s'):.1f} % | {middle:.1f} % "
+                      f"| {covered(part, ''):.0f} % |", flush=True)
+
+
+def transfer_section(bench, sets, conv_sets, document):
+    """Each GPU by what is known of the others; the A100s, which are one chip, left out together."""
+    print("\n| GPU left out | layers | rows | kernel chosen | median | within the range |\n|---|---|---|---|---|---|")
+    ratios = []
+    for gpu, (_, tests) in sets.items():
+        chip = gpu.split("-")[0].lower()
+        with open(document, encoding="utf-8") as text:
+            known = json.load(text)
+        known["entries"] = [entry for entry in known["entries"] if not entry["gpu"].startswith(chip)]
+        path = bench.folder + "/others.json"
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(known, out)
+        results = [(row["op"], row) for row in bench.run(GPUS[gpu], path, (tests, GEMM_COLUMNS))]
+        if gpu in conv_sets:
+            out = bench.run(GPUS[gpu], path, (conv_sets[gpu][1], CONV_COLUMNS))
+            results += [(test["op"], row) for row, test in zip(out, conv_sets[gpu][1])]
+        for op in ("linear", "bmm", "conv"):
+            part = [row for name, row in results if name == op]
+            if part:
+                errors = [abs(row["chosen_s"] / row["measured_s"] - 1) for row in part]
+                print(f"| {gpu} | {op} | {len(part)} | {mape(part, 'chosen_s'):.1f} % | {100 * median(errors):.1f} % "
+                      f"| {covered(part, ''):.0f} % |", flush=True)
+                ratios.append(sorted(row["measured_s"] / row["chosen_s"] for row in part))
+    for share in (0.05, 0.95):
+        print(f"measured / predicted, {share:.0%} of each: "
+              + " ".join(f"{part[int(share * len(part))]:.2f}" for part in ratios))
+
+
+def tail_section(bench, sets):
+    """1 - b / ceil(b), the model's tail and Nsight Compute's rule, against what was lost."""
+    fit, tests = sets["A100-PCIe-40GB"]
+    rows = [row for row in fit + tests if "sgemm_128x128" in row["kernel"] and int(row["k"]) >= 256
+            and float(row["ms"]) >= 0.1]
+    out = bench.run(GPUS["A100-PCIe-40GB"], None, (rows, GEMM_COLUMNS))
+    speeds = {}
+    for row, source in zip(out, rows):
+        blocks = int(source["gx"]) * int(source["gy"]) * int(source["gz"])
+        tiles = row["batch"] * math.ceil(row["m"] / 128) * math.ceil(row["n"] / 128)
+        row["b"] = blocks / 108
+        row["speed"] = tiles * row["k"] / row["measured_s"] if blocks == tiles else 0
+        row["bin"] = int(4 * math.log2(row["k"]))
+        if row["b"] >= 8 and row["speed"]:
+            speeds.setdefault(row["bin"], []).append(row["speed"])
+    out = [row for row in out if row["speed"] and row["b"] <= 20 and row["bin"] in speeds]
+    full = {key: median(values) for key, values in speeds.items()}
+    loss = [max(0, 1 - row["speed"] / full[row["bin"]]) for row in out]
+    print(f"\n{len(out)} GEMMs of sgemm 128x128 on A100-PCIe-40GB, k >= 256, at most 20 blocks an SM, 0.1 ms or more\n")
+    print("| measure | rank correlation with the measured loss | mean error, points |\n|---|---|---|")
+    wave = [row["b"] / 2 for row in out]  # two such blocks fit on an SM
+    rules = {
+        "1 - b / ceil(b), b = blocks / SMs": [1 - row["b"] / math.ceil(row["b"]) for row in out],
+        "tail_s / time_s of the model": [row["tail_s"] / row["known_s"] for row in out],
+        "1 - w / ceil(w), w = blocks / (SMs * occupancy)": [1 - w / math.ceil(w) for w in wave],
+        "Nsight Compute: 1 / (1 + whole waves)": [1 / (1 + math.floor(w)) if w % 1 else 0 for w in wave],
+    }
+    for name, values in rules.items():
+        error = 100 * sum(abs(a - b) for a, b in zip(values, loss)) / len(loss)
+        print(f"| {name} | {spearman(values, loss):.3f} | {error:.1f} |")
 
 
 def main():
@@ -188,7 +273,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--write")
-    parser.add_argument("--skip", default="", help="sections: gemm, conv")
+    parser.add_argument("--skip", default="", help="sections to leave out: gemm,conv,transfer,tail")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.build, folder)
@@ -199,6 +284,11 @@ def main():
             conv_section(bench, convs(options.data), keep)
         if options.write:
             join(keep, options.data, options.write)
+        if "transfer" not in options.skip:
+            transfer_section(bench, gemms(options.data), convs(options.data),
+                             options.write or "data/wave/calibration/fp32.json")
+        if "tail" not in options.skip:
+            tail_section(bench, gemms(options.data))
 
 
 OPERANDS = {"add": 3, "mul": 3, "sub": 3, "div": 3, "relu": 2, "gelu": 2, "tanh": 2, "sigmoid": 2}
@@ -209,8 +299,8 @@ def median(values):
     return values[len(values) // 2]
 
 
-def bytes_entry(like, rows):
-    """Bandwidth and floor of element-wise layers: medians, from 80 MB on, and of the shortest."""
+def bytes_entry(like, floor, rows):
+    """Bandwidth of element-wise layers: the median from 80 MB on. All rows are too large to tell a floor."""
     speeds, times, errors = [], [], []
     for row in rows:
         seconds = 1e-3 * float(row["ms"])
@@ -220,7 +310,6 @@ def bytes_entry(like, rows):
             speeds.append(size / seconds)
     entry = json.loads(json.dumps(like))
     share = median(speeds) / like["memory_bandwidth_bytes_per_s"]
-    floor = sorted(seconds for seconds, _ in times)[len(times) // 50]
     for seconds, size in times:
         memory = size / (share * like["memory_bandwidth_bytes_per_s"])
         errors.append(seconds / (memory**4 + floor**4) ** 0.25)
@@ -246,7 +335,7 @@ def join(paths, data, target):
                 if row["gpu"] == gpu and row["op"] in OPERANDS]
         like = [entry for entry in entries if entry["gpu"] == name]
         if rows and like:
-            entries.append(bytes_entry(like[0], rows))
+            entries.append(bytes_entry(like[0], min(entry["floor_s"] for entry in like), rows))
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
     with open(target, "w", encoding="utf-8") as out:
         out.write('{"schema":"wattgov.wave.calibration/1","entries":[\n' + lines + "\n]}\n")

@@ -24,7 +24,7 @@ enum { ROWS_LEAST = 20, POINTS_MAX = 20000 };
 static enum wg_op_class class_of(const struct wg_measured *row)
 {
     if (row->is_conv)
-        return (enum wg_op_class)(WG_OP_CONV + (int)row->pass);
+        return wg__conv_class(&row->conv, row->pass);
     bool is_bmm = row->op != NULL && strcmp(row->op, "bmm") == 0;
     return is_bmm || row->gemm.batch > 1 ? WG_OP_BMM : WG_OP_LINEAR;
 }

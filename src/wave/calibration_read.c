@@ -79,7 +79,7 @@ static enum wg_code read_names(const struct place *place, const json_t *json,
             entry->op = (enum wg_op_class)op;
             return WG_OK;
         }
-    return fail(place, "op", "linear, bmm, conv, conv_dgrad, conv_wgrad or bytes");
+    return fail(place, "op", "linear, bmm, conv, conv_3x3, conv_dgrad, conv_wgrad or bytes");
 }
 
 struct field {
@@ -125,18 +125,18 @@ static enum wg_code read_error(const struct place *place, const json_t *json, co
     return code;
 }
 
-enum { TILE_NUMBERS = 14 };
+enum { TILE_NUMBERS = 15 };
 
 static enum wg_code read_tile(const struct place *place, const json_t *json, size_t index,
                               struct wg_tile_params *out)
 {
     static const double range[TILE_NUMBERS][2] = {
-        {1, 4096}, {1, 4096}, {0, 4096}, {0, 1024}, {1, 16},  {1, 16}, {0, 1},
-        {0, 1},    {0, 64},   {1e-3, 8}, {0, 1024}, {0, 1e5}, {0, 1},  {1, 1024}};
+        {1, 4096}, {1, 4096}, {0, 4096}, {0, 1024}, {1, 16}, {1, 16},   {0, 1}, {0, 1},
+        {0, 64},   {1e-5, 8}, {0, 1024}, {0, 1e5},  {0, 1},  {1, 1024}, {0, 1}};
     char field[64];
     (void)snprintf(field, sizeof field, "tiles[%zu]", index);
     if (json_array_size(json) != TILE_NUMBERS)
-        return fail(place, field, "an array of 14 numbers");
+        return fail(place, field, "an array of 15 numbers");
     double values[TILE_NUMBERS];
     for (size_t i = 0; i < TILE_NUMBERS; i++) {
         (void)snprintf(field, sizeof field, "tiles[%zu][%zu]", index, i);
@@ -161,6 +161,7 @@ static enum wg_code read_tile(const struct place *place, const json_t *json, siz
         .prologue_k = values[11],
         .overlap = values[12],
         .step = values[13],
+        .start_s = values[14],
     };
     return WG_OK;
 }

@@ -6,7 +6,8 @@
  *
  *     tile
  *         tile_m, tile_n, tile_k, threads, cluster_m, cluster_n, persistent (0 or 1),
- *         winograd (0 or 1), slices, efficiency, fill, prologue_k, overlap, step
+ *         winograd (0 or 1), slices, efficiency, fill, prologue_k, overlap, step,
+ *         start_s
  *     option
  *         index of a tile, split_k
  *     node
@@ -48,8 +49,8 @@ static void write_tile(struct wg_json *json, const struct wg_tile_params *tile)
     const unsigned whole[] = {kernel->tile_m,        kernel->tile_n,    kernel->tile_k,
                               kernel->threads,       kernel->cluster_m, kernel->cluster_n,
                               kernel->is_persistent, tile->is_winograd, kernel->slices};
-    const double real[] = {tile->efficiency, tile->fill, tile->prologue_k, tile->overlap,
-                           tile->step};
+    const double real[] = {tile->efficiency, tile->fill, tile->prologue_k,
+                           tile->overlap,    tile->step, tile->start_s};
     wg__json_array(json);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         wg__json_uint(json, whole[i]);

@@ -81,3 +81,10 @@ bool wg__conv_may_winograd(const struct wg_conv *conv)
     return conv->r == 3 && conv->s == 3 && conv->stride_h == 1 && conv->stride_w == 1 &&
            conv->dilation_h == 1 && conv->dilation_w == 1 && conv->groups == 1;
 }
+
+enum wg_op_class wg__conv_class(const struct wg_conv *conv, enum wg_conv_pass pass)
+{
+    if (pass == WG_CONV_FORWARD)
+        return wg__conv_may_winograd(conv) ? WG_OP_CONV3X3 : WG_OP_CONV;
+    return pass == WG_CONV_DGRAD ? WG_OP_DGRAD : WG_OP_WGRAD;
+}

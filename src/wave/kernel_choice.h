@@ -26,5 +26,6 @@ void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *
                  struct wg_tile_params *out);
 /* Winograd's minimal filtering is for small dense filters that move by one. */
 bool wg__conv_may_winograd(const struct wg_conv *conv);
+enum wg_op_class wg__conv_class(const struct wg_conv *conv, enum wg_conv_pass pass);
 
 #endif

@@ -13,12 +13,16 @@
 #include "base/alloc.h"
 #include "wave/correction.h"
 #include "wave/forest_json.h"
+#include "wave/kernel_choice.h"
+#include "wave/measured_points.h"
 #include "wave/relative.h"
 #include "wave/wave_time.h"
 
 /* Parameters for one dtype and class of work. */
 struct slot {
     bool has_params, is_transferred;
+    struct wg_point *points; /* of this very GPU, dtype and class */
+    size_t point_count;
     struct wg_kernel_params params;
     struct wg_wave_machine machine;
     struct wg_forest *correction; /* NULL: none */
@@ -63,20 +67,8 @@ static bool corrects(const struct wg_kernel_model *model, enum wg_dtype dtype, e
            (dtype == entry->dtype || both_sixteen) && is_same_chip;
 }
 
-static bool fill_slot(struct wg_kernel_model *model, const struct wg_calibration *calibration,
-                      enum wg_dtype dtype, enum wg_op_class op)
+static bool copy_correction(struct slot *slot, const struct wg_calibrated *entry)
 {
-    struct slot *slot = &model->slots[dtype][op];
-    const struct wg_calibrated *entry = NULL;
-    if (op != WG_OP_BYTES && !(model->gpu.dense_flops[dtype] > 0.0))
-        return true;
-    slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, &slot->params,
-                                         &slot->is_transferred, &entry);
-    if (!slot->has_params)
-        return true;
-    wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
-    if (!corrects(model, dtype, op, entry))
-        return true;
     if (entry->correction == NULL)
         return wg__forest_read_text(entry->correction_text, entry->correction_length,
                                     WG_CORRECTION_FEATURES, &slot->correction) == WG_OK;
@@ -85,6 +77,32 @@ static bool fill_slot(struct wg_kernel_model *model, const struct wg_calibration
         return false;
     *slot->correction = *entry->correction;
     return true;
+}
+
+static enum wg_code fill_slot(struct wg_kernel_model *model,
+                              const struct wg_calibration *calibration, enum wg_dtype dtype,
+                              enum wg_op_class op, struct wg_error *err)
+{
+    struct slot *slot = &model->slots[dtype][op];
+    const struct wg_calibrated *entry = NULL;
+    if (op != WG_OP_BYTES && !(model->gpu.dense_flops[dtype] > 0.0))
+        return WG_OK;
+    slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, &slot->params,
+                                         &slot->is_transferred, &entry);
+    if (!slot->has_params)
+        return WG_OK;
+    wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
+    if (corrects(model, dtype, op, entry) && !copy_correction(slot, entry))
+        return wg__fail(err, WG_ENOMEM, "out of memory for the kernel model of %s", model->id);
+    if (slot->is_transferred || entry->op != op || entry->dtype != dtype || entry->point_count == 0)
+        return WG_OK;
+    slot->points = wg__realloc_array(NULL, entry->point_count, sizeof *slot->points);
+    if (slot->points == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory for %zu measured points",
+                        entry->point_count);
+    memcpy(slot->points, entry->points, entry->point_count * sizeof *slot->points);
+    slot->point_count = entry->point_count;
+    return WG_OK;
 }
 
 static void copy_text(char out[static WG_GPU_ID_SIZE], const char *text)
@@ -106,15 +124,15 @@ enum wg_code wg__kernel_model_new(struct wg_kernel_model **out, const struct wg_
     model->gpu.id = model->id;
     model->gpu.name = model->id;
     model->gpu.arch = model->arch;
+    enum wg_code code = WG_OK;
     for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
-        for (int op = 0; op < WG_OP_CLASS_COUNT; op++)
-            if (!fill_slot(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op)) {
-                wg__kernel_model_free(model);
-                return wg__fail(err, WG_ENOMEM, "out of memory for the kernel model of %s",
-                                gpu->id);
-            }
-    *out = model;
-    return WG_OK;
+        for (int op = 0; op < WG_OP_CLASS_COUNT && code == WG_OK; op++)
+            code = fill_slot(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op, err);
+    if (code == WG_OK)
+        *out = model;
+    else
+        wg__kernel_model_free(model);
+    return code;
 }
 
 void wg__kernel_model_free(struct wg_kernel_model *model)
@@ -122,8 +140,10 @@ void wg__kernel_model_free(struct wg_kernel_model *model)
     if (model == NULL)
         return;
     for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
-        for (int op = 0; op < WG_OP_CLASS_COUNT; op++)
+        for (int op = 0; op < WG_OP_CLASS_COUNT; op++) {
             wg__free(model->slots[dtype][op].correction);
+            wg__free(model->slots[dtype][op].points);
+        }
     wg__free(model);
 }
 
@@ -166,8 +186,61 @@ static void fill(const struct slot *slot, const struct wg_wave_time *time,
     };
 }
 
+/* Repeated measurements of one size agree about so far. */
+static const double REPEAT_LOW = 0.97, REPEAT_HIGH = 1.03;
+
+static void scale(struct wg_prediction *out, double factor)
+{
+    out->time_s *= factor;
+    out->low_s *= factor;
+    out->high_s *= factor;
+    out->tail_s *= factor;
+}
+
+/* How far off the formula is at a measured point; `*waves`: whole ones there. */
+static double correction(const struct slot *slot, const struct wg_wave_work *work, bool winograd,
+                         const struct wg_point *point, double *waves)
+{
+    struct wg_wave_work there = *work;
+    struct wg_kernel_choice choice;
+    there.gemm.m = point->m;
+    if (!(point->bytes > 0.0)) /* a convolution's bytes are part of the key, a GEMM's follow m */
+        there.bytes = wg__gemm_bytes(&there.gemm);
+    wg__kernel_choose(&slot->params, &slot->machine, &there, winograd, &choice);
+    wg__correct(slot->correction, &slot->machine, &there, &choice);
+    *waves = ceil(choice.time.waves);
+    return log(point->time_s / choice.time.time_s);
+}
+
+/* Where the size was measured, what was measured; between two sizes, the formula as they correct
+ * it, so that its steps stay. */
+static void use_points(const struct slot *slot, const struct wg_wave_work *work, bool winograd,
+                       double key_bytes, struct wg_prediction *out)
+{
+    const struct wg_gemm *gemm = &work->gemm;
+    const struct wg_point wanted = {gemm->batch, gemm->m, gemm->n, gemm->k, key_bytes, 0.0};
+    struct wg_points_near near;
+    if (!wg__points_find(slot->points, slot->point_count, &wanted, &near))
+        return;
+    if (near.is_exact) {
+        scale(out, near.below->time_s / out->time_s);
+        out->low_s = out->time_s * REPEAT_LOW;
+        out->high_s = out->time_s * REPEAT_HIGH;
+        out->origin = WG_ORIGIN_MEASURED;
+        return;
+    }
+    double first = 0.0, last = 0.0;
+    double below = correction(slot, work, winograd, near.below, &first);
+    double above = correction(slot, work, winograd, near.above, &last);
+    double share = (double)(gemm->m - near.below->m) / (double)(near.above->m - near.below->m);
+    scale(out, exp(below + share * (above - below)));
+    if (!(first < last) && !(first > last))
+        out->origin = WG_ORIGIN_INTERPOLATED;
+}
+
 static void predict(const struct slot *slot, const struct wg_gemm *gemm, double bytes,
-                    const struct wg_kernel *known, bool winograd, struct wg_prediction *out)
+                    const struct wg_kernel *known, bool is_conv, bool winograd,
+                    struct wg_prediction *out)
 {
     struct wg_wave_work work;
     wg__wave_work_init(&work, &slot->machine, gemm, bytes);
@@ -188,6 +261,8 @@ static void predict(const struct slot *slot, const struct wg_gemm *gemm, double 
         fill(slot, &choice.time, &slot->params.chosen, out);
         out->kernel = slot->params.tiles[choice.tile].kernel;
         out->kernel.split_k = choice.split_k;
+        if (slot->point_count > 0)
+            use_points(slot, &work, winograd, is_conv ? bytes : 0.0, out);
     }
     out->tile_efficiency = wg__kernel_tile_efficiency(&out->kernel, gemm);
 }
@@ -205,7 +280,7 @@ enum wg_code wg__kernel_model_gemm(const struct wg_kernel_model *model, const st
     enum wg_code code =
         slot_of(model, gemm->dtype, gemm->batch > 1 ? WG_OP_BMM : WG_OP_LINEAR, &slot, err);
     if (code == WG_OK && slot != NULL)
-        predict(slot, gemm, wg__gemm_bytes(gemm), known, false, out);
+        predict(slot, gemm, wg__gemm_bytes(gemm), known, false, false, out);
     return code;
 }
 
@@ -221,19 +296,17 @@ enum wg_code wg__kernel_model_conv(const struct wg_kernel_model *model, const st
                                    enum wg_conv_pass pass, const struct wg_kernel *known,
                                    struct wg_prediction *out, struct wg_error *err)
 {
-    static const enum wg_op_class classes[] = {WG_OP_CONV, WG_OP_DGRAD, WG_OP_WGRAD};
-    static_assert(sizeof classes / sizeof *classes == WG_CONV_PASS_COUNT, "a class each");
     struct wg_gemm gemm;
     const struct slot *slot = NULL;
     enum wg_code code = wg__conv_gemm(conv, pass, &gemm, err);
     if (code == WG_OK)
-        code = slot_of(model, conv->dtype, classes[pass], &slot, err);
+        code = slot_of(model, conv->dtype, wg__conv_class(conv, pass), &slot, err);
     if (code != WG_OK || slot == NULL)
         return code;
     if (wg__conv_is_depthwise(conv)) /* no reuse of the input to speak of: memory decides */
         predict_bytes(slot, wg__conv_bytes(conv), out);
     else
-        predict(slot, &gemm, wg__conv_bytes(conv), known, wg__conv_may_winograd(conv), out);
+        predict(slot, &gemm, wg__conv_bytes(conv), known, true, wg__conv_may_winograd(conv), out);
     return WG_OK;
 }
 

@@ -21,7 +21,8 @@
 #define WG_OP_CLASSES(X)                                                                           \
     X(LINEAR, "linear")                                                                            \
     X(BMM, "bmm")                                                                                  \
-    X(CONV, "conv")                                                                                \
+    X(CONV, "conv")        /* forward */                                                           \
+    X(CONV3X3, "conv_3x3") /* forward, where Winograd may serve */                                 \
     X(DGRAD, "conv_dgrad")                                                                         \
     X(WGRAD, "conv_wgrad")                                                                         \
     X(BYTES, "bytes")
@@ -43,6 +44,7 @@ struct wg_tile_params {
     double prologue_k; /* a block's start and end cost as much as so many of k */
     double overlap;    /* 0: whole waves; 1: what idle SMs leave, power or memory, speeds others */
     double step;       /* blocks per SM are rounded up to a multiple of it; 1 but for clusters */
+    double start_s;    /* more than any kernel's start: stages that run before and after */
     bool is_winograd;  /* for 3x3 convolutions of stride 1 only */
 };
 

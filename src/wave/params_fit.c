@@ -2,10 +2,10 @@
  *
  * Levenberg-Marquardt over the numbers of the kernel model, in coordinates without bounds.
  *
- *     x = [globals | 4 numbers of tile 0 | 4 of tile 1 | ...]
+ *     x = [globals | 5 numbers of tile 0 | 5 of tile 1 | ...]
  *
  * Shares, floors and lengths are logarithms, overlap a logit. The normal equations are dense but
- * small (at most 106 unknowns); each row touches the globals and its own tile's four.
+ * small (at most 130 unknowns); each row touches the globals and its own tile's five.
  *
  * Threads: pure, any thread.
  */
@@ -31,7 +31,7 @@ enum {
     LONG_COST,
     GLOBALS
 };
-enum { EFFICIENCY, FILL, PROLOGUE, OVERLAP, TILE_NUMBERS }; /* of a tile */
+enum { EFFICIENCY, FILL, PROLOGUE, OVERLAP, STAGES, TILE_NUMBERS }; /* of a tile */
 enum {
     TOUCHED = GLOBALS + TILE_NUMBERS,
     UNKNOWNS_MAX = GLOBALS + TILE_NUMBERS * WG_TILES_MAX,
@@ -41,6 +41,9 @@ enum {
 
 static const double SOFT = 0.05;        /* residuals beyond it count linearly */
 static const double FLOOR_WEIGHT = 0.3; /* of rows that show little but the floor */
+/* No launch or summing up takes longer; without a bound, starts stand in for what Winograd's stages
+ * cost, and small convolutions of other kinds would seem slow. */
+static const double START_MAX_S = 100e-6;
 static const double DELTA = 1e-4;
 
 /* Weights of a unit's distance from the usual value. What could stand in for another effect is held
@@ -51,19 +54,14 @@ static const double global_priors[GLOBALS] = {
     [LONG_POWER] = 0.2,   [LONG_COST] = 0.05,
 };
 static const double tile_priors[TILE_NUMBERS] = {
-    [EFFICIENCY] = 0.05, [FILL] = 0.05, [PROLOGUE] = 0.3, [OVERLAP] = 0.05};
-
-static double prior_of(size_t unknown)
-{
-    return unknown < GLOBALS ? global_priors[unknown]
-                             : tile_priors[(unknown - GLOBALS) % TILE_NUMBERS];
-}
+    [EFFICIENCY] = 0.05, [FILL] = 0.05, [PROLOGUE] = 0.3, [OVERLAP] = 0.05, [STAGES] = 0.05};
 
 struct fit {
     const struct wg_gpu_spec *gpu;
     const struct wg_fit_row *rows;
     size_t count, stride_count; /* rows given; rows used */
     double floor_s;             /* about; rows near it weigh less */
+    double firmness;
     size_t unknowns;
     struct wg_kernel_params params; /* scratch: tiles' kernels and what is not fitted */
     double x[UNKNOWNS_MAX], usual[UNKNOWNS_MAX];
@@ -103,6 +101,19 @@ void wg__tile_params_init(struct wg_tile_params *tile, const struct wg_kernel *k
         .step = 1.0,
     };
     tile->kernel.split_k = 1;
+    if (tile->kernel.cluster_m == 0) /* not told: none */
+        tile->kernel.cluster_m = 1;
+    if (tile->kernel.cluster_n == 0)
+        tile->kernel.cluster_n = 1;
+}
+
+static double prior_of(const struct fit *fit, size_t unknown)
+{
+    if (unknown < GLOBALS)
+        return fit->firmness * global_priors[unknown];
+    size_t tile = (unknown - GLOBALS) / TILE_NUMBERS;
+    double firmness = fit->params.tiles[tile].is_winograd ? 1.0 : fit->firmness;
+    return firmness * tile_priors[(unknown - GLOBALS) % TILE_NUMBERS];
 }
 
 static double logit(double share)
@@ -132,6 +143,7 @@ static void encode(const struct wg_kernel_params *params, double *x)
         own[EFFICIENCY] = log(params->tiles[t].efficiency);
         own[FILL] = log(fmax(params->tiles[t].fill, 1e-3));
         own[PROLOGUE] = log(fmax(params->tiles[t].prologue_k, 1e-1));
+        own[STAGES] = log(fmax(params->tiles[t].start_s, 1e-7));
         own[OVERLAP] = logit(fmin(fmax(params->tiles[t].overlap, 1e-3), 0.999));
     }
 }
@@ -142,16 +154,18 @@ static void decode_tile(const double *own, struct wg_tile_params *tile)
     tile->fill = bounded_exp(own[FILL], 1e-6, 100.0);
     tile->prologue_k = bounded_exp(own[PROLOGUE], 1e-3, 1e4);
     tile->overlap = 1.0 / (1.0 + exp(-own[OVERLAP]));
+    if (tile->is_winograd)
+        tile->start_s = bounded_exp(own[STAGES], 1e-9, 1e-2);
 }
 
-static void decode_globals(const double *x, struct wg_kernel_params *params)
+static void decode_globals(const struct fit *fit, const double *x, struct wg_kernel_params *params)
 {
     params->flops_share = bounded_exp(x[FLOPS_SHARE], 1e-2, 4.0);
     params->bandwidth_share = bounded_exp(x[BANDWIDTH_SHARE], 1e-2, 4.0);
     params->norm = 1.0 + bounded_exp(x[NORM], 1e-2, 60.0);
-    params->floor_s = bounded_exp(x[FLOOR], 1e-8, 1e-1);
-    params->start_s = bounded_exp(x[START], 1e-9, 1e-3);
-    params->split_s = bounded_exp(x[SPLIT], 1e-9, 1e-3);
+    params->floor_s = bounded_exp(x[FLOOR], 1e-8, 3.0 * fit->floor_s);
+    params->start_s = bounded_exp(x[START], 1e-9, START_MAX_S);
+    params->split_s = bounded_exp(x[SPLIT], 1e-9, START_MAX_S);
     params->split_traffic = bounded_exp(x[SPLIT_TRAFFIC], 1e-6, 16.0);
     params->long_k = bounded_exp(x[LONG_K], 1.0, 1e12);
     params->long_power = bounded_exp(x[LONG_POWER], 1e-2, 16.0);
@@ -181,7 +195,7 @@ static double weight_of(const struct fit *fit, const struct wg_fit_row *row)
 
 static double cost(struct fit *fit, const double *x)
 {
-    decode_globals(x, &fit->params);
+    decode_globals(fit, x, &fit->params);
     for (size_t t = 0; t < fit->params.tile_count; t++)
         decode_tile(x + GLOBALS + TILE_NUMBERS * t, &fit->params.tiles[t]);
     struct wg_wave_machine machine;
@@ -194,7 +208,7 @@ static double cost(struct fit *fit, const double *x)
         sum += SOFT * SOFT * 2.0 * (sqrt(1.0 + off * off) - 1.0);
     }
     for (size_t i = 0; i < fit->unknowns; i++) {
-        double off = prior_of(i) * (x[i] - fit->usual[i]);
+        double off = prior_of(fit, i) * (x[i] - fit->usual[i]);
         sum += off * off;
     }
     return sum;
@@ -253,7 +267,7 @@ static void linearise(struct fit *fit)
         struct wg_kernel_params other = fit->params;
         memcpy(x, fit->x, sizeof x);
         x[g] += DELTA;
-        decode_globals(x, &other);
+        decode_globals(fit, x, &other);
         wg__wave_machine_init(&moved[g], fit->gpu, dtype, &other);
     }
     memset(fit->gradient, 0, sizeof fit->gradient);
@@ -266,7 +280,7 @@ static void linearise(struct fit *fit)
         add_row(fit, row, value, slopes);
     }
     for (size_t i = 0; i < fit->unknowns; i++) {
-        double weight = prior_of(i) * prior_of(i);
+        double weight = prior_of(fit, i) * prior_of(fit, i);
         fit->gradient[i] += weight * (fit->x[i] - fit->usual[i]);
         fit->hessian[i][i] += weight;
     }
@@ -293,7 +307,7 @@ static bool step(struct fit *fit, double *least, double *damping)
         double reached = cost(fit, x);
         if (!(reached < *least))
             continue;
-        bool is_done = reached > *least * (1.0 - 1e-7);
+        bool is_done = tries == 0 && reached > *least * (1.0 - 1e-6);
         memcpy(fit->x, x, fit->unknowns * sizeof *x);
         *least = reached;
         *damping = fmax(*damping / 10.0, 1e-6);
@@ -308,8 +322,7 @@ static void normalise(struct wg_kernel_params *params)
 {
     double most = 0.0;
     for (size_t t = 0; t < params->tile_count; t++)
-        if (!params->tiles[t].is_winograd)
-            most = fmax(most, params->tiles[t].efficiency);
+        most = fmax(most, params->tiles[t].efficiency);
     if (!(most > 0.0))
         return;
     for (size_t t = 0; t < params->tile_count; t++)
@@ -318,7 +331,8 @@ static void normalise(struct wg_kernel_params *params)
 }
 
 enum wg_code wg__params_fit(struct wg_kernel_params *params, const struct wg_gpu_spec *gpu,
-                            const struct wg_fit_row *rows, size_t count, struct wg_error *err)
+                            const struct wg_fit_row *rows, size_t count, double firmness,
+                            struct wg_error *err)
 {
     struct fit *fit = wg__alloc_zeroed(1, sizeof *fit);
     if (fit == NULL)
@@ -328,6 +342,7 @@ enum wg_code wg__params_fit(struct wg_kernel_params *params, const struct wg_gpu
     fit->count = count;
     fit->stride_count = count < ROWS_MAX ? count : ROWS_MAX;
     fit->floor_s = params->floor_s;
+    fit->firmness = firmness;
     fit->params = *params;
     fit->unknowns = GLOBALS + TILE_NUMBERS * params->tile_count;
     encode(params, fit->x);

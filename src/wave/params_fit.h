@@ -24,9 +24,11 @@ struct wg_fit_row {
 };
 
 /* `params` hold tiles (their kernels) and first values of the rest; both are refined. At most some
- * thousand rows are used, evenly taken. WG_ENOMEM. */
+ * thousand rows are used, evenly taken. `firmness` multiplies the weight of the first values, but
+ * for tiles of Winograd's: 1 where the rows tell their kernels. WG_ENOMEM. */
 enum wg_code wg__params_fit(struct wg_kernel_params *params, const struct wg_gpu_spec *gpu,
-                            const struct wg_fit_row *rows, size_t count, struct wg_error *err);
+                            const struct wg_fit_row *rows, size_t count, double firmness,
+                            struct wg_error *err);
 
 /* The values that a fit starts from, and that hold where there are no data. */
 void wg__params_init(struct wg_kernel_params *params);

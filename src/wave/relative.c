@@ -13,6 +13,11 @@
 static const char *const generations[] = {"kepler", "maxwell", "pascal", "volta",    "turing",
                                           "ampere", "ada",     "hopper", "blackwell"};
 
+/* What true / predicted of a transfer spread by beyond the relative's own range: measured by
+ * leaving each GPU out (bench/wave_fp32.py, section Transfer). */
+static const double TRANSFER_LOW = 0.6, TRANSFER_HIGH = 1.7;
+static const double FULL_SHARE = 0.95;
+
 static double generation_of(const char *arch)
 {
     enum { COUNT = sizeof generations / sizeof *generations };
@@ -36,16 +41,20 @@ static double dtype_distance(enum wg_op_class op, enum wg_dtype a, enum wg_dtype
     return a == WG_DTYPE_FP32 || b == WG_DTYPE_FP32 ? 100.0 : 20.0;
 }
 
-/* Linear and batched products run the same kernels; so do the passes of a convolution. */
+/* Linear and batched products run the same kernels. A convolution is computed as an implicit GEMM
+ * by kernels like a linear layer's, those of this GPU rather than a relative's convolutions; only
+ * where Winograd may serve the relative's are nearer. */
 static double op_distance(enum wg_op_class wanted, enum wg_op_class found)
 {
     if (wanted == found)
         return 0.0;
     if ((wanted == WG_OP_BYTES) != (found == WG_OP_BYTES))
         return wanted == WG_OP_BYTES ? 40.0 : 1e9;
-    bool both_conv = wanted >= WG_OP_CONV && found >= WG_OP_CONV;
-    bool both_gemm = wanted <= WG_OP_BMM && found <= WG_OP_BMM;
-    if (both_conv || both_gemm)
+    if (wanted == WG_OP_CONV && found == WG_OP_LINEAR)
+        return 0.05;
+    if (wanted <= WG_OP_BMM && found <= WG_OP_BMM)
+        return 4.0;
+    if (found == WG_OP_CONV)
         return 4.0;
     return found == WG_OP_LINEAR ? 10.0 : 15.0;
 }
@@ -59,16 +68,31 @@ static double gpu_distance(const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
         dtype = WG_DTYPE_FP32;
     double intensity = gpu->dense_flops[dtype] / gpu->memory_bandwidth_bytes_per_s;
     double other = entry->dense_flops / entry->memory_bandwidth_bytes_per_s;
-    return 0.1 + fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
+    /* One that its own formula describes badly is a bad relative. */
+    double own = entry->params.chosen.mape;
+    return 0.1 + (isfinite(own) ? 5.0 * own : 1.0) +
+           fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
            0.5 * fabs(log(intensity / other)) +
            0.2 * fabs(log(gpu->dense_flops[dtype] / entry->dense_flops));
 }
 
-static void widen(struct wg_kernel_error *error, double factor)
+static void widen(struct wg_kernel_error *error)
 {
     error->mape = NAN;
-    error->low /= factor;
-    error->high *= factor;
+    error->low *= TRANSFER_LOW;
+    error->high *= TRANSFER_HIGH;
+}
+
+/* Under a power limit, what a chip sustains grows with the watts that it may spend on a FLOP.
+ * Within a generation a FLOP costs the same energy, so the share scales, up to where clocks end. */
+static double transferred_share(const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
+                                const struct wg_calibrated *entry)
+{
+    double share = entry->params.flops_share;
+    if (strcmp(gpu->arch, entry->arch) != 0 || share >= FULL_SHARE)
+        return share;
+    double watts = gpu->tdp_w / gpu->dense_flops[dtype] * (entry->dense_flops / entry->tdp_w);
+    return isfinite(watts) ? fmin(fmax(share * watts, share), FULL_SHARE) : share;
 }
 
 bool wg__relative_find(const struct wg_calibration *calibration, const struct wg_gpu_spec *gpu,
@@ -92,8 +116,9 @@ bool wg__relative_find(const struct wg_calibration *calibration, const struct wg
     *out_entry = nearest;
     *is_transferred = least > 0.0;
     if (*is_transferred) {
-        widen(&out->known, 1.5);
-        widen(&out->chosen, 1.5);
+        widen(&out->known);
+        widen(&out->chosen);
+        out->flops_share = transferred_share(gpu, dtype, nearest);
     }
     return true;
 }

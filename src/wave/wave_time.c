@@ -63,7 +63,7 @@ void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_
                  (double)gemm->m * (double)gemm->n;
     out->blocks = blocks < 0x1p63 ? (uint64_t)blocks : UINT64_MAX;
     out->waves = per_sm / tile->step;
-    double start_s = machine->start_s + (split_k > 1 ? machine->split_s : 0.0);
+    double start_s = machine->start_s + tile->start_s + (split_k > 1 ? machine->split_s : 0.0);
     out->compute_s = block_s * (cost + tile->fill) + start_s;
     out->memory_s = bytes / machine->bandwidth_bytes_per_s;
     out->full_s = block_s * (per_sm + tile->fill) + start_s;

@@ -5,7 +5,7 @@
  *     b       = thread blocks / SMs; B = b rounded up to a multiple of step
  *     block   = 2 * tile_m * tile_n * (ceil(k / split_k) + prologue_k) / (SM's speed * efficiency)
  *     compute = block * ((1 - overlap) * B + overlap * b + fill) * slow(k)
- *               + start, + split where k is split
+ *               + start, + the tile's own start, + split where k is split
  *     slow(k) = 1 + long_cost * x / (1 + x),  x = (k / long_k)^long_power
  *     memory  = bytes / bandwidth
  *     time    = ((compute^p + memory^p)^(4/p) + floor^4)^(1/4)
