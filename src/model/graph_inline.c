@@ -13,6 +13,7 @@
  */
 #include "model/graph_inline.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "model/onnx_constant.h"
@@ -67,14 +68,10 @@ static const struct wg_function *function_of(const struct inliner *inliner,
 /* "PREFIX/NAME" */
 static const char *below(const struct inliner *inliner, const char *prefix, const char *name)
 {
-    const size_t before = strlen(prefix);
-    const size_t after = strlen(name);
-    char *text = wg__arena_alloc(inliner->arena, before + after + 2, 1);
-    if (text == NULL)
-        return NULL;
-    memcpy(text, prefix, before);
-    text[before] = '/';
-    memcpy(text + before + 1, name, after);
+    const size_t size = strlen(prefix) + strlen(name) + 2;
+    char *text = wg__arena_alloc(inliner->arena, size, 1);
+    if (text != NULL)
+        (void)snprintf(text, size, "%s/%s", prefix, name);
     return text;
 }
 
@@ -256,7 +253,7 @@ static enum wg_code map_tensors(struct inliner *inliner, struct target *target, 
         call->map[body->inputs[i]] = i < node->input_count ? node->inputs[i] : -1;
         is_mapped[body->inputs[i]] = true;
     }
-    for (size_t i = 0; i < body->output_count && i < node->output_count && code == WG_OK; i++) {
+    for (size_t i = 0; i < body->output_count && i < node->output_count; i++) {
         const int32_t inner = body->outputs[i];
         if (node->outputs[i] < 0)
             continue;

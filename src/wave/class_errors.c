@@ -117,7 +117,7 @@ enum wg_code wg__class_errors(struct wg_kernel_params *params, const struct wg_g
     if (known.values == NULL || chosen.values == NULL || others == NULL)
         code = wg__fail(err, WG_ENOMEM, "out of memory for folds over %zu rows", count);
     double large = 0.0;
-    if (code == WG_OK) {
+    if (code == WG_OK && known.values != NULL) {
         for (size_t i = 0; i < count; i++)
             known.values[i] = weights_of(&rows[i]);
         large = wg__quantile_inplace(known.values, count, 0.8);

@@ -123,8 +123,8 @@ static void steps_where_a_wave_begins(void **state)
     (void)state;
     struct wg_calibration *calibration = calibrated();
     struct wg_kernel_model *model = model_of(calibration, &gpu);
-    struct wg_prediction full = predicted(model, 128 * 100, 128, 4096);
-    struct wg_prediction more = predicted(model, 128 * 100 + 1, 128, 4096);
+    struct wg_prediction full = predicted(model, UINT64_C(128) * 100, 128, 4096);
+    struct wg_prediction more = predicted(model, UINT64_C(128) * 100 + 1, 128, 4096);
     check_close(full.waves, 1.0, 1e-9);
     check_close(full.wave_efficiency, 1.0, 1e-9);
     assert_true(full.tail_s < 1e-3 * full.time_s);
