@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Held-out errors, steps, cliffs and advice on tensor cores, for docs/results/wave.md.
 
