@@ -11,10 +11,10 @@
  *
  * A tensor's state while the graph is walked:
  *
- *     axis, segments   which axis holds channels, and of which widths it is made, in order; axis
- * -1: no width that could change runs along the tensor maker            the layer that writes it,
- * -1: none (an input, a constant) is_static        follows from constants alone: weights, scales,
- * shapes
+ *     axis, segments: which axis holds channels, and of which widths it is made, in order; the
+ *         axis is -1 where no width that could change runs along the tensor
+ *     maker: the layer that writes it; -1: none (an input, a constant)
+ *     is_static: it follows from constants alone: weights, scales, shapes
  *
  * Owns: `struct lower` owns scratch memory; the network's is its own.    Threads: one at a time.
  */
