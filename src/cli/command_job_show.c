@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "cli/job_args.h"
 #include "cli/job_summary.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 
 struct show_args {
@@ -66,9 +66,7 @@ static enum wg_code write_page(const struct wg_job_summary *summary, const char 
     wg__buffer_init(&command);
     wg__buffer_printf(&command, "wattgov job show %s --html FILE", summary->job.name);
     wg__job_summary_html(summary, command.failed ? NULL : command.data, &page);
-    const enum wg_code code = page.failed
-                                  ? wg__fail(err, WG_ENOMEM, "out of memory while writing the page")
-                                  : wg__file_write(path, page.data, page.length, err);
+    const enum wg_code code = wg__write_output(path, false, &page, err);
     wg__buffer_fini(&command);
     wg__buffer_fini(&page);
     return code;
@@ -86,8 +84,9 @@ static int run_show(int argc, char *argv[])
     if (!wg__command_begin(&show_set, argc, argv, &args, &status))
         return status;
     wg__buffer_init(&out);
-    if (code == WG_OK && args.html != NULL)
-        code = wg__file_check_writable(args.html, &err);
+    const struct wg_output_file file = {.option = "html", .path = args.html};
+    if (code == WG_OK)
+        code = wg__output_files_check(&file, 1, &err);
     if (code == WG_OK)
         code = summarize(args.store, name, &summary, &err);
     if (code == WG_OK) {

@@ -19,12 +19,12 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/measure_csv.h"
 #include "cli/measure_report.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "live/child.h"
 #include "wattgov/window.h"
@@ -123,12 +123,9 @@ static enum wg_code check_args(const struct args *args, struct wg_error *err)
     if (args->duration_s > 0 && args->command.count > 0)
         return wg__fail(err, WG_EINVAL,
                         "--duration is for measuring without a command; a command ends by itself");
-    if (args->csv != NULL && args->output != NULL && wg__file_is_same(args->csv, args->output))
-        return wg__fail(err, WG_EINVAL, "--csv and --output name the same file '%s'", args->output);
-    enum wg_code code = wg__check_output("csv", args->csv, err);
-    if (code == WG_OK)
-        code = wg__check_output("output", args->output, err);
-    return code;
+    const struct wg_output_file files[] = {{.option = "csv", .path = args->csv},
+                                           {.option = "output", .path = args->output}};
+    return wg__output_files_check(files, sizeof files / sizeof *files, err);
 }
 
 static enum wg_code session_open(struct session *session, const struct args *args,

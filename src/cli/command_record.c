@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/record_threads.h"
 #include "live/child.h"
 
@@ -133,7 +134,8 @@ static int run(int argc, char *argv[])
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;
     struct wg_error err;
-    enum wg_code code = wg__check_output("output", args.output, &err);
+    const struct wg_output_file file = {.option = "output", .path = args.output};
+    enum wg_code code = wg__output_files_check(&file, 1, &err);
     if (code == WG_OK && args.command.count > 0 && args.duration_s > 0)
         code = wg__fail(&err, WG_EINVAL,
                         "--duration is for recording without a command; a command ends by itself");

@@ -15,11 +15,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/number.h"
 #include "cli/command.h"
-#include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/progress_bar.h"
 #include "cli/report_training.h"
 #include "cli/table.h"
@@ -335,15 +334,10 @@ static enum wg_code open_jobs(const struct args *args, struct wg_job_table **out
 /* What can be said without opening the trace. */
 static enum wg_code check_args(const struct args *args, struct wg_error *err)
 {
-    enum wg_code code = check_policies(&args->policies, err);
-    if (code == WG_OK && args->csv != NULL && args->html != NULL &&
-        wg__file_is_same(args->csv, args->html))
-        code = wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->html);
-    if (code == WG_OK)
-        code = wg__check_text_output("csv", args->csv, err);
-    if (code == WG_OK)
-        code = wg__check_text_output("html", args->html, err);
-    return code;
+    const struct wg_output_file files[] = {{.option = "csv", .path = args->csv},
+                                           {.option = "html", .path = args->html}};
+    const enum wg_code code = check_policies(&args->policies, err);
+    return code == WG_OK ? wg__output_files_check(files, sizeof files / sizeof *files, err) : code;
 }
 
 static void start_progress(void *context, size_t replays)

@@ -11,10 +11,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
 #include "cli/command.h"
-#include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/progress_bar.h"
 #include "cli/report_tuning_study.h"
 #include "cli/table.h"
@@ -195,10 +194,9 @@ static const struct wg_option_set set = {
 
 static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
 {
-    if (args->csv != NULL && args->html != NULL && wg__file_is_same(args->csv, args->html))
-        return wg__fail(err, WG_EINVAL, "--csv and --html name the same file '%s'", args->html);
-    const enum wg_code code = wg__check_text_output("csv", args->csv, err);
-    return code == WG_OK ? wg__check_text_output("html", args->html, err) : code;
+    const struct wg_output_file files[] = {{.option = "csv", .path = args->csv},
+                                           {.option = "html", .path = args->html}};
+    return wg__output_files_check(files, sizeof files / sizeof *files, err);
 }
 
 /* What the file must give. */

@@ -13,10 +13,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "cli/command.h"
 #include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/quantity.h"
 #include "cli/table.h"
 #include "cli/train_args.h"
@@ -156,11 +156,9 @@ static enum wg_code take_knobs(struct session *session, struct wg_error *err)
 
 static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
 {
-    if (args->output != NULL && args->html != NULL && wg__file_is_same(args->output, args->html))
-        return wg__fail(err, WG_EINVAL, "--html and --output name the same file '%s'",
-                        args->output);
-    const enum wg_code code = wg__check_output("output", args->output, err);
-    return code == WG_OK ? wg__check_output("html", args->html, err) : code;
+    const struct wg_output_file files[] = {{.option = "html", .path = args->html},
+                                           {.option = "output", .path = args->output}};
+    return wg__output_files_check(files, sizeof files / sizeof *files, err);
 }
 
 static enum wg_code take_args(struct session *session, struct wg_error *err)

@@ -17,10 +17,10 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "cli/command.h"
 #include "cli/command_tune_apply.h"
 #include "cli/duration.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/tune_report.h"
 #include "live/tune_quantity.h"
@@ -100,8 +100,7 @@ static enum wg_code write_file(const char *path,
         return WG_OK;
     wg__buffer_init(&text);
     make(report, &text);
-    const enum wg_code code = text.failed ? wg__fail(err, WG_ENOMEM, "out of memory")
-                                          : wg__file_write(path, text.data, text.length, err);
+    const enum wg_code code = wg__write_output(path, false, &text, err);
     wg__buffer_fini(&text);
     return code;
 }

@@ -11,11 +11,10 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/number.h"
 #include "cli/command_wave.h"
-#include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/wave_calibration.h"
 #include "cli/wave_gpu.h"
@@ -23,6 +22,7 @@
 #include "cli/wave_report.h"
 
 enum {
+    FILE_COUNT = 3,
     BATCH_MOST = 4096,    /* of --max-batch */
     BATCHES_DEFAULT = 256 /* with --batches */
 };
@@ -143,22 +143,27 @@ static enum wg_code parse_layers(const struct args *args, size_t *out, struct wg
     return WG_OK;
 }
 
-static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
+static void write_csv(const void *report, struct wg_buffer *out)
 {
-    const struct {
-        const char *name, *path;
-    } outputs[] = {{"csv", args->csv}, {"html", args->html}, {"batches", args->batches}};
-    for (size_t i = 0; i < 3; i++) {
-        const enum wg_code code = wg__check_text_output(outputs[i].name, outputs[i].path, err);
-        if (code != WG_OK)
-            return code;
-        for (size_t j = 0; j < i; j++)
-            if (outputs[i].path != NULL && outputs[j].path != NULL &&
-                wg__file_is_same(outputs[i].path, outputs[j].path))
-                return wg__fail(err, WG_EINVAL, "--%s and --%s name the same file '%s'",
-                                outputs[j].name, outputs[i].name, outputs[i].path);
-    }
-    return WG_OK;
+    wg__wave_csv(report, out);
+}
+
+static void write_batches(const void *report, struct wg_buffer *out)
+{
+    const struct wg_wave_report *all = report;
+    wg__wave_batches_csv(&all->analyses[0], out);
+}
+
+static void write_page(const void *report, struct wg_buffer *out)
+{
+    wg__wave_page(report, out);
+}
+
+static void list_files(const struct args *args, struct wg_output_file files[static FILE_COUNT])
+{
+    files[0] = (struct wg_output_file){"csv", args->csv, write_csv};
+    files[1] = (struct wg_output_file){"batches", args->batches, write_batches};
+    files[2] = (struct wg_output_file){"html", args->html, write_page};
 }
 
 /* -- Computing -------------------------------------------------------------------------------- */
@@ -176,13 +181,15 @@ struct run {
 static enum wg_code check_args(const struct args *args, struct wg_wave_report *report,
                                struct wg_error *err)
 {
+    struct wg_output_file files[FILE_COUNT];
     enum wg_code code = parse_layers(args, &report->layers_shown, err);
     if (code == WG_OK)
         code = parse_share("max-waste", args->max_waste, &report->max_waste, err);
     if (code == WG_OK)
         code = parse_share("max-total-waste", args->max_total_waste, &report->max_total_waste, err);
+    list_files(args, files);
     if (code == WG_OK)
-        code = check_outputs(args, err);
+        code = wg__output_files_check(files, FILE_COUNT, err);
     if (code != WG_OK)
         return code;
     if (args->gpus.count > WG_WAVE_GPUS_MAX)
@@ -252,34 +259,13 @@ static enum wg_code analyze(const struct args *args, struct run *run, size_t ind
     return code;
 }
 
-static enum wg_code write_file(const char *path, const struct wg_wave_report *report,
-                               void (*write)(const struct wg_wave_report *, struct wg_buffer *),
-                               struct wg_error *err)
-{
-    struct wg_buffer text;
-    if (path == NULL)
-        return WG_OK;
-    wg__buffer_init(&text);
-    write(report, &text);
-    const enum wg_code code = wg__write_output(path, false, &text, err);
-    wg__buffer_fini(&text);
-    return code;
-}
-
-static void write_batches(const struct wg_wave_report *report, struct wg_buffer *out)
-{
-    wg__wave_batches_csv(&report->analyses[0], out);
-}
-
 static enum wg_code write_results(const struct args *args, const struct wg_wave_report *report,
                                   struct wg_error *err)
 {
     struct wg_buffer text;
-    enum wg_code code = write_file(args->csv, report, wg__wave_csv, err);
-    if (code == WG_OK)
-        code = write_file(args->batches, report, write_batches, err);
-    if (code == WG_OK)
-        code = write_file(args->html, report, wg__wave_page, err);
+    struct wg_output_file files[FILE_COUNT];
+    list_files(args, files);
+    enum wg_code code = wg__output_files_write(files, FILE_COUNT, report, err);
     if (code != WG_OK)
         return code;
     wg__buffer_init(&text);

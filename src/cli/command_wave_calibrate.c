@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "cli/command_wave.h"
-#include "cli/device_args.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/wave_data.h"
 
@@ -154,7 +154,8 @@ static enum wg_code calibrate(const struct args *args, struct wg_error *err)
 {
     struct wg_wave_data data = {.gpu = {.table = NULL}};
     struct wg_calibration *calibration = NULL;
-    enum wg_code code = wg__check_text_output("output", args->output, err);
+    const struct wg_output_file file = {.option = "output", .path = args->output};
+    enum wg_code code = wg__output_files_check(&file, 1, err);
     if (code == WG_OK)
         code = wg__wave_data_open(&data, &args->data, err);
     if (code == WG_OK)

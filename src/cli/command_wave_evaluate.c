@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "cli/command_wave.h"
-#include "cli/device_args.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/wave_calibration.h"
 #include "cli/wave_data.h"
@@ -90,7 +90,8 @@ static enum wg_code evaluate(const struct args *args, struct run *run, struct wg
     if (args->folds > 0 && args->calibration != NULL)
         return wg__fail(err, WG_EINVAL,
                         "--folds and --calibration: give one of them; folds calibrate on DATA");
-    enum wg_code code = wg__check_text_output("predictions", args->output, err);
+    const struct wg_output_file file = {.option = "predictions", .path = args->output};
+    enum wg_code code = wg__output_files_check(&file, 1, err);
     if (code == WG_OK)
         code = wg__wave_data_open(&run->data, &args->data, err);
     if (code != WG_OK)

@@ -10,8 +10,8 @@
 
 #include "base/buffer.h"
 #include "cli/command_wave.h"
-#include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/wave_gpu.h"
 #include "cli/wave_import.h"
@@ -244,9 +244,10 @@ static int run_import(int argc, char *argv[])
         return status;
     wg__buffer_init(&run.text);
     wg__buffer_init(&run.csv);
+    const struct wg_output_file file = {.option = "output", .path = args.output};
     enum wg_code code = named;
     if (code == WG_OK)
-        code = wg__check_text_output("output", args.output, &err);
+        code = wg__output_files_check(&file, 1, &err);
     if (code == WG_OK)
         code = show_files(&args, &run, files, count, &err);
     if (code == WG_OK)

@@ -12,11 +12,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/number.h"
 #include "cli/command_wave.h"
-#include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/wave_calibration.h"
 #include "cli/wave_gpu.h"
@@ -25,7 +24,7 @@
 #include "cli/wave_widths.h"
 #include "wave/layer_predict.h"
 
-enum { FRONT_POINTS = 21, RANGE_TEXT = 64 };
+enum { FRONT_POINTS = 21, RANGE_TEXT = 64, FILE_COUNT = 3 };
 
 /* The shares of parameters at which --pareto looks. */
 static const double front_least = 0.4, front_step = 0.04;
@@ -193,23 +192,26 @@ static enum wg_code check_goal(const struct args *args, struct wg_plan_opts *opt
     return parse_range(args->range, opts, err);
 }
 
-static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
+static void write_plan(const void *report, struct wg_buffer *out)
 {
-    const struct {
-        const char *name, *path;
-    } outputs[] = {{"output", args->output}, {"pareto", args->pareto}, {"html", args->html}};
-    for (size_t i = 0; i < 3; i++) {
-        const enum wg_code code = wg__check_text_output(outputs[i].name, outputs[i].path, err);
-        if (code != WG_OK)
-            return code;
-        for (size_t j = 0; j < i; j++) {
-            if (outputs[i].path != NULL && outputs[j].path != NULL &&
-                wg__file_is_same(outputs[i].path, outputs[j].path))
-                return wg__fail(err, WG_EINVAL, "--%s and --%s name the same file '%s'",
-                                outputs[j].name, outputs[i].name, outputs[i].path);
-        }
-    }
-    return WG_OK;
+    wg__wave_plan_json(report, out);
+}
+
+static void write_front(const void *report, struct wg_buffer *out)
+{
+    wg__wave_front_csv(report, out);
+}
+
+static void write_page(const void *report, struct wg_buffer *out)
+{
+    wg__wave_plan_page(report, out);
+}
+
+static void list_files(const struct args *args, struct wg_output_file files[static FILE_COUNT])
+{
+    files[0] = (struct wg_output_file){"output", args->output, write_plan};
+    files[1] = (struct wg_output_file){"pareto", args->pareto, write_front};
+    files[2] = (struct wg_output_file){"html", args->html, write_page};
 }
 
 /* -- Planning --------------------------------------------------------------------------------- */
@@ -313,38 +315,16 @@ static enum wg_code make_plan(const struct args *args, struct run *run, struct w
 
 /* -- Results ---------------------------------------------------------------------------------- */
 
-static enum wg_code write_file(const char *path, const struct wg_wave_plan_report *report,
-                               void (*write)(const struct wg_wave_plan_report *,
-                                             struct wg_buffer *),
-                               struct wg_error *err)
+static enum wg_code print_report(const struct args *args, const struct wg_wave_plan_report *report,
+                                 struct wg_error *err)
 {
     struct wg_buffer text;
-    if (path == NULL)
-        return WG_OK;
-    wg__buffer_init(&text);
-    write(report, &text);
-    const enum wg_code code = wg__write_output(path, false, &text, err);
-    wg__buffer_fini(&text);
-    return code;
-}
-
-static enum wg_code write_results(const struct args *args, const struct wg_wave_plan_report *report,
-                                  struct wg_error *err)
-{
-    struct wg_buffer text;
-    enum wg_code code = write_file(args->output, report, wg__wave_plan_json, err);
-    if (code == WG_OK)
-        code = write_file(args->pareto, report, wg__wave_front_csv, err);
-    if (code == WG_OK)
-        code = write_file(args->html, report, wg__wave_plan_page, err);
-    if (code != WG_OK)
-        return code;
     wg__buffer_init(&text);
     if (args->json)
         wg__wave_plan_json(report, &text);
     else
         wg__wave_plan_text(report, wg__wants_color(stdout), &text);
-    code = wg__command_print(stdout, &text, err);
+    const enum wg_code code = wg__command_print(stdout, &text, err);
     wg__buffer_fini(&text);
     return code;
 }
@@ -373,15 +353,19 @@ static int run_plan(int argc, char *argv[])
         run_fini(&run);
         return status;
     }
+    struct wg_output_file files[FILE_COUNT];
     enum wg_code code = named;
+    list_files(&args, files);
     if (code == WG_OK)
         code = check_goal(&args, &run.opts, &err);
     if (code == WG_OK)
-        code = check_outputs(&args, &err);
+        code = wg__output_files_check(files, FILE_COUNT, &err);
     if (code == WG_OK)
         code = make_plan(&args, &run, &err);
     if (code == WG_OK)
-        code = write_results(&args, &run.report, &err);
+        code = wg__output_files_write(files, FILE_COUNT, &run.report, &err);
+    if (code == WG_OK)
+        code = print_report(&args, &run.report, &err);
     run_fini(&run);
     return code == WG_OK ? WG_EXIT_OK : wg__command_fail(&set, &err);
 }

@@ -11,18 +11,17 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/number.h"
 #include "cli/command_wave.h"
-#include "cli/device_args.h"
 #include "cli/options.h"
+#include "cli/output_files.h"
 #include "cli/table.h"
 #include "cli/wave_calibration.h"
 #include "cli/wave_gpu.h"
 #include "cli/wave_model.h"
 #include "cli/wave_sweep.h"
 
-enum { SIZE_MAX_GIVEN = 1 << 30, SIZES_MAX = 10 };
+enum { SIZE_MAX_GIVEN = 1 << 30, SIZES_MAX = 10, FILE_COUNT = 2 };
 
 struct args {
     struct wg_wave_model_args model;
@@ -250,12 +249,20 @@ static enum wg_code find_layer(const struct wg_network *network, const char *nam
                     nearest != NULL ? nearest : "", nearest != NULL ? ")" : "");
 }
 
-static enum wg_code check_outputs(const struct args *args, struct wg_error *err)
+static void write_csv(const void *report, struct wg_buffer *out)
 {
-    if (args->output != NULL && args->html != NULL && wg__file_is_same(args->output, args->html))
-        return wg__fail(err, WG_EINVAL, "--output and --html name the same file '%s'", args->html);
-    const enum wg_code code = wg__check_text_output("output", args->output, err);
-    return code == WG_OK ? wg__check_text_output("html", args->html, err) : code;
+    wg__wave_sweep_csv(report, out);
+}
+
+static void write_page(const void *report, struct wg_buffer *out)
+{
+    wg__wave_sweep_page(report, out);
+}
+
+static void list_files(const struct args *args, struct wg_output_file files[static FILE_COUNT])
+{
+    files[0] = (struct wg_output_file){"output", args->output, write_csv};
+    files[1] = (struct wg_output_file){"html", args->html, write_page};
 }
 
 static enum wg_code check_args(const struct args *args, enum wg_code word_code,
@@ -275,7 +282,9 @@ static enum wg_code check_args(const struct args *args, enum wg_code word_code,
                         "--batch and --set-dim are of a MODEL; --gemm and --conv say all sizes");
     if (!is_alone && word_code != WG_OK)
         return wg__fail(err, WG_EINVAL, "expected MODEL, --gemm or --conv");
-    return check_outputs(args, err);
+    struct wg_output_file files[FILE_COUNT];
+    list_files(args, files);
+    return wg__output_files_check(files, FILE_COUNT, err);
 }
 
 static enum wg_code sweep(const struct args *args, struct run *run, struct wg_error *err)
@@ -304,27 +313,13 @@ static enum wg_code sweep(const struct args *args, struct run *run, struct wg_er
     return code == WG_OK ? wg__wave_sweep(&run->sweep, run->kernels, layer, &opts, err) : code;
 }
 
-static enum wg_code write_file(const char *path, const struct wg_wave_sweep *of,
-                               void (*write)(const struct wg_wave_sweep *, struct wg_buffer *),
-                               struct wg_error *err)
-{
-    struct wg_buffer text;
-    if (path == NULL)
-        return WG_OK;
-    wg__buffer_init(&text);
-    write(of, &text);
-    const enum wg_code code = wg__write_output(path, false, &text, err);
-    wg__buffer_fini(&text);
-    return code;
-}
-
 static enum wg_code write_results(const struct args *args, const struct wg_wave_sweep *of,
                                   struct wg_error *err)
 {
     struct wg_buffer text;
-    enum wg_code code = write_file(args->output, of, wg__wave_sweep_csv, err);
-    if (code == WG_OK)
-        code = write_file(args->html, of, wg__wave_sweep_page, err);
+    struct wg_output_file files[FILE_COUNT];
+    list_files(args, files);
+    enum wg_code code = wg__output_files_write(files, FILE_COUNT, of, err);
     if (code != WG_OK)
         return code;
     wg__buffer_init(&text);

@@ -6,15 +6,9 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/buffer.h"
-#include "base/file.h"
-#include "cli/command.h"
 
 enum wg_code wg__device_args_open(const struct wg_device_args *args, struct wg_machine **out,
                                   struct wg_error *err)
@@ -55,34 +49,4 @@ enum wg_code wg__machine_backends(const struct wg_machine *machine,
         backends[i] = wg_machine_backend(machine, i);
     *out = backends;
     return WG_OK;
-}
-
-enum wg_code wg__check_output(const char *option, const char *path, struct wg_error *err)
-{
-    if (path == NULL)
-        return WG_OK;
-    if (strcmp(path, "-") == 0)
-        return wg__option_reject(err, option, path, "a file name; use /dev/stdout for the output");
-    return wg__file_check_writable(path, err);
-}
-
-enum wg_code wg__check_text_output(const char *option, const char *path, struct wg_error *err)
-{
-    static const char packed[] = ".gz";
-    const size_t length = path != NULL ? strlen(path) : 0, end = sizeof packed - 1;
-    if (length >= end && strcasecmp(path + length - end, packed) == 0)
-        return wg__fail(err, WG_EINVAL,
-                        "--%s: '%s' is written as plain text; expected a name without .gz", option,
-                        path);
-    return wg__check_output(option, path, err);
-}
-
-enum wg_code wg__write_output(const char *path, bool to_stderr, const struct wg_buffer *text,
-                              struct wg_error *err)
-{
-    if (path == NULL)
-        return wg__command_print(to_stderr ? stderr : stdout, text, err);
-    if (text->failed)
-        return wg__fail(err, WG_ENOMEM, "%s: out of memory", path);
-    return wg__file_write(path, text->data, text->length, err);
 }

@@ -63,14 +63,4 @@ enum wg_code wg__machine_infos(const struct wg_machine *machine,
 enum wg_code wg__machine_backends(const struct wg_machine *machine,
                                   const struct wg_backend_info *const **out, struct wg_error *err);
 
-/* An output file that --`option` names, before the work: not "-", and writable. NULL is fine. */
-enum wg_code wg__check_output(const char *option, const char *path, struct wg_error *err);
-
-/* The same for a file that is written as plain text: a name that promises gzip is refused too. */
-enum wg_code wg__check_text_output(const char *option, const char *path, struct wg_error *err);
-
-/* Writes `text` to `path`, or where that is NULL to stderr or stdout. */
-enum wg_code wg__write_output(const char *path, bool to_stderr, const struct wg_buffer *text,
-                              struct wg_error *err);
-
 #endif

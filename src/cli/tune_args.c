@@ -11,9 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "cli/batch_file.h"
 #include "cli/command.h"
+#include "cli/output_files.h"
 #include "live/tune_checkpoint.h"
 #include "live/tune_quantity.h"
 #include "live/tune_template.h"
@@ -322,27 +322,19 @@ static enum wg_code take_state(struct wg_tune_setup *setup, struct wg_error *err
         return wg__fail(err, WG_EINVAL,
                         "--state: '%s' is no regular file: it is written anew after each trial",
                         setup->state);
-    return setup->state[0] != '\0' ? wg__check_output("state", setup->state, err) : WG_OK;
+    return WG_OK;
 }
 
 static enum wg_code check_outputs(struct wg_tune_setup *setup, struct wg_error *err)
 {
     const struct wg_tune_args *args = setup->args;
-    const struct {
-        const char *option, *path;
-    } outputs[] = {{"output", args->output}, {"html", args->html}, {"state", setup->state}};
-    enum wg_code code = take_state(setup, err);
-    for (size_t i = 0; i < 2 && code == WG_OK; i++)
-        code = wg__check_output(outputs[i].option, outputs[i].path, err);
-    for (size_t i = 0; i < 3 && code == WG_OK; i++) {
-        for (size_t k = 0; k < i && code == WG_OK; k++) {
-            const char *a = outputs[i].path, *b = outputs[k].path;
-            if (a != NULL && b != NULL && a[0] != '\0' && wg__file_is_same(a, b))
-                code = wg__fail(err, WG_EINVAL, "--%s and --%s name the same file '%s'",
-                                outputs[k].option, outputs[i].option, a);
-        }
-    }
-    return code;
+    const enum wg_code code = take_state(setup, err);
+    const struct wg_output_file files[] = {
+        {.option = "output", .path = args->output},
+        {.option = "html", .path = args->html},
+        {.option = "state", .path = setup->state[0] != '\0' ? setup->state : NULL},
+    };
+    return code == WG_OK ? wg__output_files_check(files, sizeof files / sizeof *files, err) : code;
 }
 
 static void fill_request(struct wg_tune_setup *setup, struct wg_signals *signals)

@@ -248,6 +248,38 @@ class Files(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("same file", done.stderr)
 
+    def test_every_command_checks_its_outputs_alike(self):
+        """Packed names, "-" and one name for two files: before the work, in the same words, and nothing is written."""
+        product, wave = ["--gemm", "64,64,64", "--gpu", "a100"], ["resnet50", "--gpu", "a100"]
+        commands = [(["measure"], ["csv", "output"], ["--", "true"]),
+                    (["record"], ["output"], ["--", "true"]),
+                    (["train"], ["html", "output"], ["--", "true"]),
+                    (["tune", "--knob", "power_limit"], ["output", "html"], ["--", "true"]),
+                    (["job", "show", "x"], ["html"], []),
+                    (["simulate", "training", "--trace", TRACE], ["csv", "html"], []),
+                    (["simulate", "tuning", "--grid", "/nowhere", "--knob", "a:gpu_clock", "--objective", "b"],
+                     ["csv", "html"], []),
+                    (["simulate", "serving", "--profile", "/nowhere", "--slo", "1", "--arrivals", "uniform:1"],
+                     ["csv", "html"], []),
+                    (["wave", "analyze", *wave], ["csv", "batches", "html"], []),
+                    (["wave", "plan", *wave], ["output", "pareto", "html"], []),
+                    (["wave", "sweep", *product], ["output", "html"], []),
+                    (["wave", "calibrate", "/nowhere", "--gpu", "a100"], ["output"], []),
+                    (["wave", "evaluate", "/nowhere", "--gpu", "a100"], ["predictions"], []),
+                    (["wave", "import", "resnet50"], ["output"], [])]
+        for words, options, tail in commands:
+            cases = [(["--" + option, name], part) for option in options
+                     for name, part in (("x.gz", f"--{option}: 'x.gz' is written as plain text"),
+                                        ("-", "use /dev/stdout for the output"))]
+            cases += [(["--" + one, "x", "--" + other, "x"], f"--{one} and --{other} name the same file 'x'")
+                      for at, one in enumerate(options) for other in options[at + 1:]]
+            for arguments, part in cases:
+                with self.subTest(command=words[:2], arguments=arguments):
+                    done = run(*words, *arguments, *tail, cwd=self.folder, stdin=subprocess.DEVNULL)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                    self.assertIn(part, done.stderr)
+                    self.assertEqual(os.listdir(self.folder), [])
+
     def test_a_limit_on_the_size_of_files_is_a_failure_and_keeps_the_old_file(self):
         with open(self.path("curve.csv"), "w", encoding="utf-8") as file:
             file.write("old")
