@@ -121,7 +121,8 @@ int wg__profile_column(const struct wg_csv *csv, const char *name)
     return wg__csv_column(csv, name, &column, NULL) == WG_OK ? (int)column : -1;
 }
 
-enum wg_code wg__profile_kernels(struct wg_profile *profile, const struct wg_profile_file *file,
+/* NCU or NSYS. */
+static enum wg_code read_kernels(struct wg_profile *profile, const struct wg_profile_file *file,
                                  struct wg_error *err)
 {
     static const char *const marks[] = {"Kernel Name", "GrdX", NULL};
@@ -172,7 +173,7 @@ static uint64_t batch_of(const struct wg_network *network)
 static enum wg_code read_file(struct wg_profile *out, const struct wg_profile_file *file,
                               struct wg_error *err)
 {
-    reader_fn reader = wg__profile_kernels;
+    reader_fn reader = read_kernels;
     struct wg_profile profile = {.device = ""};
     enum wg_code code = sniff(file, &reader, err);
     if (code != WG_OK)

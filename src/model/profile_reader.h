@@ -66,8 +66,6 @@ enum wg_code wg__collector_layers_of_launches(struct wg_profile_collector *colle
 /* The readers: each gets an empty profile and fills it; the caller gives it back on failure. */
 enum wg_code wg__profile_tensorrt(struct wg_profile *profile, const struct wg_profile_file *file,
                                   struct wg_error *err);
-enum wg_code wg__profile_kernels(struct wg_profile *profile, const struct wg_profile_file *file,
-                                 struct wg_error *err); /* NCU or NSYS */
 enum wg_code wg__profile_torch(struct wg_profile *profile, const struct wg_profile_file *file,
                                struct wg_error *err);
 

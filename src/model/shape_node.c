@@ -17,7 +17,7 @@ bool wg__shape_has(const struct wg_shape_node *n, size_t input)
     return input < n->node->input_count && n->node->inputs[input] >= 0;
 }
 
-bool wg__shape_wants(const struct wg_shape_node *n, size_t output)
+static bool wants(const struct wg_shape_node *n, size_t output)
 {
     return output < n->node->output_count && n->node->outputs[output] >= 0;
 }
@@ -29,7 +29,7 @@ struct wg_tensor *wg__shape_input(const struct wg_shape_node *n, size_t input)
 
 struct wg_tensor *wg__shape_output(const struct wg_shape_node *n, size_t output)
 {
-    return wg__shape_wants(n, output) ? &n->graph->tensors[n->node->outputs[output]] : NULL;
+    return wants(n, output) ? &n->graph->tensors[n->node->outputs[output]] : NULL;
 }
 
 const struct wg_shape *wg__shape_in(const struct wg_shape_node *n, size_t input)
@@ -62,13 +62,6 @@ int64_t wg__shape_int(const struct wg_shape_node *n, const char *name, int64_t f
 {
     const struct wg_attribute *attribute = wg__shape_attribute(n, name);
     return attribute != NULL && attribute->type == WG_ATTRIBUTE_INT ? attribute->i : fallback;
-}
-
-double wg__shape_float(const struct wg_shape_node *n, const char *name, double fallback)
-{
-    const struct wg_attribute *attribute = wg__shape_attribute(n, name);
-    return attribute != NULL && attribute->type == WG_ATTRIBUTE_FLOAT ? (double)attribute->f
-                                                                      : fallback;
 }
 
 const int64_t *wg__shape_ints(const struct wg_shape_node *n, const char *name, size_t *count_out)

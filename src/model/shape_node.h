@@ -61,7 +61,6 @@ struct wg_shape_family {
 /* --- What the node has ------------------------------------------------------------------------ */
 
 bool wg__shape_has(const struct wg_shape_node *n, size_t input);
-bool wg__shape_wants(const struct wg_shape_node *n, size_t output);
 struct wg_tensor *wg__shape_input(const struct wg_shape_node *n, size_t input);   /* NULL */
 struct wg_tensor *wg__shape_output(const struct wg_shape_node *n, size_t output); /* NULL */
 /* NULL where the input is left out, is no tensor or its rank is not known. */
@@ -71,7 +70,6 @@ int wg__shape_type_in(const struct wg_shape_node *n, size_t input); /* 0: not kn
 /* Attributes, those of a function's call put in place. NULL, fallback: not there. */
 const struct wg_attribute *wg__shape_attribute(const struct wg_shape_node *n, const char *name);
 int64_t wg__shape_int(const struct wg_shape_node *n, const char *name, int64_t fallback);
-double wg__shape_float(const struct wg_shape_node *n, const char *name, double fallback);
 const int64_t *wg__shape_ints(const struct wg_shape_node *n, const char *name, size_t *count_out);
 bool wg__shape_text_is(const struct wg_shape_node *n, const char *name, const char *text);
 

@@ -51,7 +51,7 @@ static enum wg_code binary_shape(struct wg_shape_node *n)
     return WG_OK;
 }
 
-enum wg_code wg__shape_binary(struct wg_shape_node *n)
+static enum wg_code binary(struct wg_shape_node *n)
 {
     wg__shape_pass_type(n, 0, 0);
     if (wg__shape_type_in(n, 0) == WG_ELEM_UNKNOWN)
@@ -136,18 +136,18 @@ static const struct wg_shape_op ops[] = {
     {"Abs", wg__shape_same, wg__evaluate_unary},
     {"Acos", wg__shape_same, NULL},
     {"Acosh", wg__shape_same, NULL},
-    {"Add", wg__shape_binary, wg__evaluate_binary},
+    {"Add", binary, wg__evaluate_binary},
     {"And", compare, wg__evaluate_binary},
     {"Asin", wg__shape_same, NULL},
     {"Asinh", wg__shape_same, NULL},
     {"Atan", wg__shape_same, NULL},
     {"Atanh", wg__shape_same, NULL},
     {"BitCast", bit_cast, NULL},
-    {"BitShift", wg__shape_binary, NULL},
-    {"BitwiseAnd", wg__shape_binary, NULL},
+    {"BitShift", binary, NULL},
+    {"BitwiseAnd", binary, NULL},
     {"BitwiseNot", wg__shape_same, NULL},
-    {"BitwiseOr", wg__shape_binary, NULL},
-    {"BitwiseXor", wg__shape_binary, NULL},
+    {"BitwiseOr", binary, NULL},
+    {"BitwiseXor", binary, NULL},
     {"Cast", cast, wg__evaluate_unary},
     {"CastLike", cast_like, wg__evaluate_unary},
     {"Ceil", wg__shape_same, wg__evaluate_unary},
@@ -157,7 +157,7 @@ static const struct wg_shape_op ops[] = {
     {"Cosh", wg__shape_same, NULL},
     {"CumProd", wg__shape_same, NULL},
     {"CumSum", wg__shape_same, NULL},
-    {"Div", wg__shape_binary, wg__evaluate_binary},
+    {"Div", binary, wg__evaluate_binary},
     {"Dropout", dropout, wg__evaluate_pass},
     {"Elu", wg__shape_same, NULL},
     {"Equal", compare, wg__evaluate_binary},
@@ -182,8 +182,8 @@ static const struct wg_shape_op ops[] = {
     {"Mean", variadic, NULL},
     {"Min", variadic, wg__evaluate_variadic},
     {"Mish", wg__shape_same, NULL},
-    {"Mod", wg__shape_binary, wg__evaluate_binary},
-    {"Mul", wg__shape_binary, wg__evaluate_binary},
+    {"Mod", binary, wg__evaluate_binary},
+    {"Mul", binary, wg__evaluate_binary},
     {"Neg", wg__shape_same, wg__evaluate_unary},
     {"Not", wg__shape_same_bool, wg__evaluate_unary},
     {"Or", compare, wg__evaluate_binary},
@@ -202,7 +202,7 @@ static const struct wg_shape_op ops[] = {
     {"Softplus", wg__shape_same, NULL},
     {"Softsign", wg__shape_same, NULL},
     {"Sqrt", wg__shape_same, wg__evaluate_unary},
-    {"Sub", wg__shape_binary, wg__evaluate_binary},
+    {"Sub", binary, wg__evaluate_binary},
     {"Sum", variadic, wg__evaluate_variadic},
     {"Swish", wg__shape_same, NULL},
     {"Tan", wg__shape_same, NULL},

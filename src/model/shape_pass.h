@@ -9,10 +9,9 @@
 
 #include "model/shape_node.h"
 
-/* The first output is like the first input; of booleans; two inputs broadcast. */
+/* The first output is like the first input; of booleans. */
 enum wg_code wg__shape_same(struct wg_shape_node *n);
 enum wg_code wg__shape_same_bool(struct wg_shape_node *n);
-enum wg_code wg__shape_binary(struct wg_shape_node *n);
 /* The first output is inputs first .. first + count - 1 broadcast, where all are known. */
 enum wg_code wg__shape_broadcast_all(struct wg_shape_node *n, size_t first, size_t count);
 

@@ -64,9 +64,3 @@ double wg__tail_share(double waves)
 {
     return waves > 0 ? 1 - waves / ceil(waves) : 0;
 }
-
-double wg__tail_share_nsight(double waves)
-{
-    const double whole = floor(waves);
-    return waves > whole ? 1 / (1 + whole) : 0;
-}

@@ -52,8 +52,7 @@ unsigned wg__occupancy(const struct wg_gpu_spec *gpu, const struct wg_block_need
 
 /* The share of the last wave's slots that hold no block, as a share of all slots:
  * 1 - waves / ceil(waves). Nsight Compute's rule says 1 / (1 + whole waves) instead, whatever the
- * partial wave holds, and is silent below 20 %; here for comparison, unclipped. */
+ * partial wave holds. */
 double wg__tail_share(double waves);
-double wg__tail_share_nsight(double waves);
 
 #endif

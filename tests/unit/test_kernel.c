@@ -203,11 +203,6 @@ static void tail_is_what_the_last_wave_leaves_empty(void **state)
     check_close(wg__tail_share(0.25), 0.75, 0);
     check_close(wg__tail_share(1.5), 0.25, 1e-12);
     check_close(wg__tail_share(0), 0, 0);
-    /* Nsight Compute's rule on the same launches. */
-    check_close(wg__tail_share_nsight(1), 0, 0);
-    check_close(wg__tail_share_nsight(0.25), 1, 0);
-    check_close(wg__tail_share_nsight(1.89), 0.5, 0);
-    check_close(wg__tail_share_nsight(4.1), 0.2, 1e-12);
 }
 
 int main(void)
