@@ -118,7 +118,9 @@ static enum wg_code calibrate_class(struct wg_calibration *calibration,
     copy_text(entry.arch, gpu->arch);
     enum wg_code code = wg__class_fit(&entry.params, gpu, op, rows, count, err);
     if (code == WG_OK)
-        code = wg__class_correction_fit(&entry.correction, &entry.params, gpu, rows, count, err);
+        code =
+            wg__class_correction_fit(&entry.own_correction, &entry.params, gpu, rows, count, err);
+    entry.correction = entry.own_correction;
     if (code == WG_OK && with_errors)
         code = wg__class_errors(&entry.params, gpu, op, rows, count, err);
     if (code == WG_OK)

@@ -36,25 +36,25 @@ enum wg_code wg__calibration_new(struct wg_calibration **out, struct wg_error *e
 void wg__calibrated_fini(struct wg_calibrated *entry)
 {
     wg__free(entry->points);
-    wg__free(entry->correction);
+    wg__free(entry->own_correction);
 }
 
 void wg__calibration_free(struct wg_calibration *calibration)
 {
     if (calibration == NULL)
         return;
-    for (size_t i = 0; i < calibration->count; i++)
-        wg__calibrated_fini(&calibration->entries[i]);
-    wg__free(calibration->entries);
+    for (size_t i = 0; calibration->own != NULL && i < calibration->count; i++)
+        wg__calibrated_fini(&calibration->own[i]);
+    wg__free(calibration->own);
     wg__free(calibration);
 }
 
 void wg__calibration_drop_points(struct wg_calibration *calibration)
 {
-    for (size_t i = 0; i < calibration->count; i++) {
-        wg__free(calibration->entries[i].points);
-        calibration->entries[i].points = NULL;
-        calibration->entries[i].point_count = 0;
+    for (size_t i = 0; calibration->own != NULL && i < calibration->count; i++) {
+        wg__free(calibration->own[i].points);
+        calibration->own[i].points = NULL;
+        calibration->own[i].point_count = 0;
     }
 }
 
@@ -63,23 +63,37 @@ static bool is_same(const struct wg_calibrated *a, const struct wg_calibrated *b
     return a->dtype == b->dtype && a->op == b->op && strcmp(a->gpu, b->gpu) == 0;
 }
 
+/* Makes room for `count` entries of our own, and copies what is built in there at first: that owns
+ * nothing. */
+static enum wg_code reserve(struct wg_calibration *calibration, size_t count, struct wg_error *err)
+{
+    struct wg_calibrated *own =
+        wg__realloc_array(calibration->own, count, sizeof *calibration->own);
+    if (own == NULL)
+        return wg__fail(err, WG_ENOMEM, "out of memory for %zu calibrations", count);
+    if (calibration->own == NULL && calibration->count > 0)
+        memcpy(own, calibration->entries, calibration->count * sizeof *own);
+    calibration->entries = calibration->own = own;
+    return WG_OK;
+}
+
 enum wg_code wg__calibration_put(struct wg_calibration *calibration, struct wg_calibrated *entry,
                                  struct wg_error *err)
 {
-    for (size_t i = 0; i < calibration->count; i++) {
-        if (!is_same(&calibration->entries[i], entry))
-            continue;
-        wg__calibrated_fini(&calibration->entries[i]);
-        calibration->entries[i] = *entry;
-        return WG_OK;
+    size_t at = 0;
+    while (at < calibration->count && !is_same(&calibration->entries[at], entry))
+        at++;
+    const bool is_new = at == calibration->count;
+    if (is_new || calibration->own == NULL) {
+        enum wg_code code = reserve(calibration, calibration->count + (is_new ? 1 : 0), err);
+        if (code != WG_OK)
+            return code;
     }
-    struct wg_calibrated *grown = wg__realloc_array(calibration->entries, calibration->count + 1,
-                                                    sizeof *calibration->entries);
-    if (grown == NULL)
-        return wg__fail(err, WG_ENOMEM, "out of memory for %zu calibrations",
-                        calibration->count + 1);
-    calibration->entries = grown;
-    calibration->entries[calibration->count++] = *entry;
+    if (is_new)
+        calibration->count++;
+    else
+        wg__calibrated_fini(&calibration->own[at]);
+    calibration->own[at] = *entry;
     return WG_OK;
 }
 
@@ -88,7 +102,7 @@ static enum wg_code copy_entry(const struct wg_calibrated *entry, struct wg_cali
 {
     *out = *entry;
     out->points = NULL;
-    out->correction = NULL;
+    out->own_correction = NULL;
     if (entry->point_count > 0) {
         out->points = wg__realloc_array(NULL, entry->point_count, sizeof *out->points);
         if (out->points == NULL)
@@ -96,13 +110,14 @@ static enum wg_code copy_entry(const struct wg_calibrated *entry, struct wg_cali
                             entry->point_count);
         memcpy(out->points, entry->points, entry->point_count * sizeof *out->points);
     }
-    if (entry->correction != NULL) {
-        out->correction = wg__alloc(sizeof *out->correction);
-        if (out->correction == NULL) {
+    if (entry->own_correction != NULL) {
+        out->own_correction = wg__alloc(sizeof *out->own_correction);
+        if (out->own_correction == NULL) {
             wg__calibrated_fini(out);
             return wg__fail(err, WG_ENOMEM, "out of memory for the correction of %s", entry->gpu);
         }
-        *out->correction = *entry->correction;
+        *out->own_correction = *entry->own_correction;
+        out->correction = out->own_correction;
     }
     return WG_OK;
 }

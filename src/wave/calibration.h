@@ -56,11 +56,8 @@ struct wg_calibrated {
     struct wg_kernel_params params;
     struct wg_point *points; /* sorted: batch, n, k, bytes, m */
     size_t point_count;
-    struct wg_forest *correction; /* wave/correction.h; NULL: none */
-    /* Of what is built in: the correction as JSON, read by who needs it; reading all of them takes
-     * longer than the rest of the program. NULL: none, or read already. */
-    const char *correction_text;
-    size_t correction_length;
+    const struct wg_forest *correction; /* wave/correction.h; NULL: none */
+    struct wg_forest *own_correction;   /* the same to be freed; NULL where it is built in */
 };
 
 #define WG_CALIBRATION_SCHEMA "wattgov.wave.calibration/1"

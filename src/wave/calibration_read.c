@@ -293,11 +293,12 @@ static enum wg_code read_correction(const struct place *place, const json_t *jso
     const json_t *correction = json_object_get(json, "correction");
     if (correction == NULL)
         return WG_OK;
-    entry->correction = wg__alloc(sizeof *entry->correction);
+    entry->own_correction = wg__alloc(sizeof *entry->own_correction);
+    entry->correction = entry->own_correction;
     if (entry->correction == NULL)
         return wg__fail(place->err, WG_ENOMEM, "%s: out of memory for a correction", place->name);
     char field[48];
-    if (wg__forest_read(correction, WG_CORRECTION_FEATURES, entry->correction, field,
+    if (wg__forest_read(correction, WG_CORRECTION_FEATURES, entry->own_correction, field,
                         sizeof field) != WG_OK)
         return fail(place, field, "what `wattgov wave calibrate` writes");
     return WG_OK;

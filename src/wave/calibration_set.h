@@ -2,7 +2,8 @@
  *
  * The inside of a calibration, for the files that make one.
  *
- * Owns: a calibration owns its entries and their points.    Threads: one thread at a time.
+ * Owns: a calibration owns its entries and their points, unless they are the built-in ones.
+ * Threads: one thread at a time.
  */
 #ifndef WG_WAVE_CALIBRATION_SET_H
 #define WG_WAVE_CALIBRATION_SET_H
@@ -10,11 +11,12 @@
 #include "wave/calibration.h"
 
 struct wg_calibration {
-    struct wg_calibrated *entries;
+    const struct wg_calibrated *entries; /* `own`, or the table that is built in */
+    struct wg_calibrated *own;           /* made by the first change */
     size_t count;
 };
 
-/* Frees points and correction, not `entry` itself. */
+/* Frees what the entry owns, not `entry` itself. */
 void wg__calibrated_fini(struct wg_calibrated *entry);
 
 enum wg_code wg__calibration_new(struct wg_calibration **out, struct wg_error *err);

@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-
 static char to_character(int number)
 {
     return (char)(number + '#' + (number + '#' >= '\\'));
@@ -149,23 +147,4 @@ enum wg_code wg__forest_read(const json_t *json, size_t feature_count, struct wg
             return WG_EDATA;
     }
     return WG_OK;
-}
-
-enum wg_code wg__forest_read_text(const char *bytes, size_t length, size_t feature_count,
-                                  struct wg_forest **out)
-{
-    char field[48];
-    enum wg_code code = WG_EDATA;
-    json_t *json = json_loadb(bytes, length, 0, NULL);
-    struct wg_forest *forest = wg__alloc(sizeof *forest);
-    if (forest == NULL)
-        code = WG_ENOMEM;
-    else if (json != NULL)
-        code = wg__forest_read(json, feature_count, forest, field, sizeof field);
-    json_decref(json);
-    if (code == WG_OK)
-        *out = forest;
-    else
-        wg__free(forest);
-    return code;
 }

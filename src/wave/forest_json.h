@@ -17,8 +17,4 @@ void wg__forest_write(struct wg_json *json, const struct wg_forest *forest);
 enum wg_code wg__forest_read(const json_t *json, size_t feature_count, struct wg_forest *out,
                              char *field, size_t field_size);
 
-/* The same of bytes. `*out` is the caller's, to be freed. WG_EDATA, WG_ENOMEM. */
-enum wg_code wg__forest_read_text(const char *bytes, size_t length, size_t feature_count,
-                                  struct wg_forest **out);
-
 #endif

@@ -12,7 +12,6 @@
 
 #include "base/alloc.h"
 #include "wave/correction.h"
-#include "wave/forest_json.h"
 #include "wave/kernel_choice.h"
 #include "wave/measured_points.h"
 #include "wave/relative.h"
@@ -63,15 +62,12 @@ static bool corrects(const struct wg_kernel_model *model, enum wg_dtype dtype, e
     bool is_same_chip = strcmp(model->gpu.id, entry->gpu) == 0 ||
                         (strcmp(model->gpu.arch, entry->arch) == 0 &&
                          is_near(model->gpu.dense_flops[dtype], entry->dense_flops));
-    return (entry->correction != NULL || entry->correction_text != NULL) && op == entry->op &&
+    return entry->correction != NULL && op == entry->op &&
            (dtype == entry->dtype || both_sixteen) && is_same_chip;
 }
 
 static bool copy_correction(struct slot *slot, const struct wg_calibrated *entry)
 {
-    if (entry->correction == NULL)
-        return wg__forest_read_text(entry->correction_text, entry->correction_length,
-                                    WG_CORRECTION_FEATURES, &slot->correction) == WG_OK;
     slot->correction = wg__alloc(sizeof *slot->correction);
     if (slot->correction == NULL)
         return false;

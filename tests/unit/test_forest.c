@@ -12,8 +12,6 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "support/check.h"
-#include "wave/calibration.h"
-#include "wave/correction.h"
 #include "wave/forest_json.h"
 
 enum { ROWS = 3000, FEATURES = 3 };
@@ -187,34 +185,6 @@ static void survives_lack_of_memory(void **state)
     }
 }
 
-static void reads_every_correction_that_is_built_in(void **state)
-{
-    (void)state;
-    struct wg_calibration *calibration = NULL;
-    struct wg_error err;
-    size_t corrections = 0;
-    assert_int_equal(wg__calibration_built_in(&calibration, &err), WG_OK);
-    for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
-        const struct wg_calibrated *entry = wg__calibration_at(calibration, i);
-        struct wg_forest *read = NULL;
-        assert_null(entry->correction); /* read by who needs it */
-        if (entry->correction_text == NULL)
-            continue;
-        assert_true(entry->dtype != WG_DTYPE_FP32 && entry->op == WG_OP_LINEAR);
-        assert_int_equal(wg__forest_read_text(entry->correction_text, entry->correction_length,
-                                              WG_CORRECTION_FEATURES, &read),
-                         WG_OK);
-        assert_int_equal(read->tree_count, 400);
-        wg__free(read);
-        corrections++;
-    }
-    assert_int_equal(corrections, 6);
-    wg__calibration_free(calibration);
-    struct wg_forest *none = NULL;
-    assert_int_equal(wg__forest_read_text("{", 1, 1, &none), WG_EDATA);
-    assert_null(none);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,7 +194,6 @@ int main(void)
         cmocka_unit_test(pulls_of_outliers_are_clipped),
         cmocka_unit_test(reads_back_what_it_writes),
         cmocka_unit_test(refuses_what_no_forest_is),
-        cmocka_unit_test(reads_every_correction_that_is_built_in),
         cmocka_unit_test(survives_lack_of_memory),
     };
     return run_tests(tests);
