@@ -27,7 +27,7 @@
 enum { FRONT_POINTS = 21, RANGE_TEXT = 64, FILE_COUNT = 3 };
 
 /* The shares of parameters at which --pareto looks. */
-static const double front_least = 0.4, front_step = 0.04;
+static const double front_least = 0.6, front_step = 0.04;
 
 static const char *const goals[] = {"latency", "parameters", "align", "grow", NULL};
 
@@ -69,7 +69,7 @@ static const struct wg_option options[] = {
      .min = 0,
      .max = 100,
      .min_is_excluded = true,
-     .fallback = "1",
+     .fallback = "1, without --keep-flops",
      .help = "latency, align: keep at least this share of the present parameters."},
     {.name = "keep-flops",
      WG_OPTION_DOUBLE(struct args, keep_flops),
@@ -78,7 +78,7 @@ static const struct wg_option options[] = {
      .max = 100,
      .min_is_excluded = true,
      .fallback = "none",
-     .help = "The same of operations, instead of parameters."},
+     .help = "The same of operations; with --keep both are kept."},
     {.name = "limit",
      WG_OPTION_DURATION(struct args, limit_s),
      .value = "TIME",
@@ -95,7 +95,7 @@ static const struct wg_option options[] = {
     {.name = "range",
      WG_OPTION_STRING(struct args, range),
      .value = "LOW:HIGH",
-     .fallback = "0.5:1.25; 0.8:1.25 with --goal align",
+     .fallback = "0.8:1.25",
      .help = "How far a width may move, as factors of its present size."},
     {.name = "align",
      WG_OPTION_UNSIGNED(struct args, align),
@@ -124,7 +124,7 @@ static const struct wg_option options[] = {
      WG_OPTION_STRING(struct args, pareto),
      .value = "FILE",
      .fallback = "none",
-     .help = "Write the least time at 21 shares of the parameters from 0.4 to 1.2, as CSV."},
+     .help = "Write the least time at 21 shares of the parameters from 0.6 to 1.4, as CSV."},
     {.name = "html",
      WG_OPTION_STRING(struct args, html),
      .value = "FILE",
@@ -150,7 +150,7 @@ static const struct wg_option_set set = {
 
 static enum wg_code parse_range(const char *text, struct wg_plan_opts *opts, struct wg_error *err)
 {
-    static const char accepted[] = "two factors, as 0.5:1.25, the first above 0 and not above the "
+    static const char accepted[] = "two factors, as 0.8:1.25, the first above 0 and not above the "
                                    "second, which is at most 100";
     char low[RANGE_TEXT];
     const char *colon = text == NULL ? NULL : strchr(text, ':');
@@ -172,8 +172,6 @@ static enum wg_code check_goal(const struct args *args, struct wg_plan_opts *opt
     while (strcmp(goals[opts->goal], args->goal) != 0)
         opts->goal++;
     const bool keeps = opts->goal == WG_PLAN_LATENCY || opts->goal == WG_PLAN_ALIGN;
-    if (args->keep > 0 && args->keep_flops > 0)
-        return wg__fail(err, WG_EINVAL, "--keep and --keep-flops: give one of them");
     if (!keeps && (args->keep > 0 || args->keep_flops > 0))
         return wg__fail(err, WG_EINVAL, "--keep: --goal %s keeps within --limit instead",
                         args->goal);
@@ -183,8 +181,8 @@ static enum wg_code check_goal(const struct args *args, struct wg_plan_opts *opt
                         args->goal);
     if (opts->goal == WG_PLAN_ALIGN && args->pruned == NULL)
         return wg__fail(err, WG_EINVAL, "--goal align: of which widths? Give --pruned FILE");
-    opts->keeps_flops = args->keep_flops > 0;
-    opts->kept = opts->keeps_flops ? args->keep_flops : args->keep > 0 ? args->keep : 1;
+    opts->kept = args->keep > 0 || args->keep_flops > 0 ? args->keep : 1;
+    opts->flops_kept = args->keep_flops;
     opts->limit_s = args->limit_s;
     opts->alignment = args->align;
     opts->candidates = args->candidates;
@@ -273,7 +271,8 @@ static enum wg_code plan_front(struct run *run, struct wg_error *err)
     run->report.front = run->front;
     for (unsigned i = 0; i < FRONT_POINTS; i++) {
         struct wg_plan plan;
-        opts.kept = front_least + front_step * i;
+        const double share = front_least + front_step * i;
+        *(run->opts.kept > 0 ? &opts.kept : &opts.flops_kept) = share;
         const enum wg_code code =
             wg__plan(run->model.network, layer_time, run->kernels, &opts, &plan, err);
         if (code == WG_ESTATE)
@@ -281,7 +280,7 @@ static enum wg_code plan_front(struct run *run, struct wg_error *err)
         if (code != WG_OK)
             return code;
         run->front[run->report.front_count++] =
-            (struct wg_wave_front_point){.kept = opts.kept,
+            (struct wg_wave_front_point){.kept = share,
                                          .time_s = plan.time_s,
                                          .parameters = plan.parameters,
                                          .flops = plan.flops,

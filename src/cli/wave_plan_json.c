@@ -125,8 +125,10 @@ static void write_head(struct wg_json *json, const struct wg_wave_plan_report *r
     wg__json_member_string(json, "gpu", report->gpu->id);
     wg__json_member_string(json, "goal", report->goal);
     const bool keeps = opts->goal == WG_PLAN_LATENCY || opts->goal == WG_PLAN_ALIGN;
-    wg__json_member_double(json, "kept", keeps ? opts->kept : (double)NAN);
-    wg__json_member_string(json, "kept_of", opts->keeps_flops ? "flops" : "parameters");
+    wg__json_member_double(json, "kept_parameters",
+                           keeps && opts->kept > 0 ? opts->kept : (double)NAN);
+    wg__json_member_double(json, "kept_flops",
+                           keeps && opts->flops_kept > 0 ? opts->flops_kept : (double)NAN);
     wg__json_member_double(json, "limit_s",
                            keeps                 ? (double)NAN
                            : opts->limit_s > 0.0 ? opts->limit_s

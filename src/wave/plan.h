@@ -11,11 +11,11 @@
  * which `is_optimal` and `gap` say.
  *
  * Goals:
- *   LATENCY     least time, with parameters (or operations) kept within `kept` of the present
+ *   LATENCY     least time, with parameters, operations or both at least a share of the present
  *   PARAMETERS  most parameters, the proxy of accuracy, with time at most `limit_s`
  *   ALIGN       a pruned list of widths given: move each to a step end nearby, down or up, but not
- *               above what the network had, so that time is least at parameters no fewer than the
- *               pruned ones' `kept` share
+ *               above what the network had, so that time is least with the same kept of the pruned
+ *               ones
  *   GROW        no width smaller, as many parameters as cost no time: fill the free waves
  * Of plans that are equally good the one that gives more (parameters, or less time) is taken.
  *
@@ -46,15 +46,16 @@ typedef double (*wg_layer_time_fn)(const void *context, const struct wg_layer *l
 
 struct wg_plan_opts {
     enum wg_plan_goal goal;
-    double kept;            /* LATENCY, ALIGN: share of parameters to keep, (0, ..]; 0: 1 */
-    bool keeps_flops;       /* operations instead of parameters, whatever the goal */
+    /* LATENCY, ALIGN: the shares of parameters and of operations to keep, (0, ..]. 0: not kept; of
+     * both: all parameters are. */
+    double kept, flops_kept;
     double limit_s;         /* PARAMETERS, GROW: 0: the present time */
-    double least, most;     /* each width's range as a factor of the present; 0: 0.5 (ALIGN: 0.8)
-                             and 1.25 */
+    double least, most;     /* each width's range as a factor of the present; 0: 0.8 and 1.25 */
     uint32_t alignment;     /* of every width; 0: 8 */
     size_t candidates;      /* at most so many a width, 4 at least; 0: 24 */
     const uint32_t *pruned; /* the present widths, one each; NULL: those of the network */
-    /* A weight for each width: what a parameter of the layers that produce it counts; NULL: 1. */
+    /* A weight for each width: what a parameter (and an operation) of the layers that produce it
+     * counts; NULL: 1. */
     const double *importance;
     double tolerance; /* a rise below this share of a layer's time is flat; 0: 0.01 */
     uint64_t seed;    /* of the search where the graph of states does not fit */

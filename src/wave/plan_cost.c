@@ -96,9 +96,8 @@ struct wg_plan_cost wg__plan_cost_at(const struct wg_plan_space *space, size_t l
     const double time_s = space->layer_time(space->context, &moved);
     if (isfinite(time_s) && time_s >= 0)
         cost.time_s = time_s;
-    const double value =
-        space->opts->keeps_flops ? wg__plan_layer_flops(&moved) : (double)moved.parameters;
-    cost.value = at->weight * value;
+    cost.parameters = at->weight * (double)moved.parameters;
+    cost.flops = at->weight * wg__plan_layer_flops(&moved);
     return cost;
 }
 

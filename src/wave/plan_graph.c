@@ -168,7 +168,8 @@ static bool add_costs(struct builder *builder, size_t level, uint32_t state, uin
         if (cost == NULL)
             return false;
         sum->time_s += cost->time_s;
-        sum->value += cost->value;
+        sum->parameters += cost->parameters;
+        sum->flops += cost->flops;
     }
     return true;
 }
@@ -183,8 +184,9 @@ static bool add_arc(struct builder *builder, size_t level, uint32_t state, uint1
     *arc = (struct wg_plan_arc){.to = WG_PLAN_NO_STATE};
     if (isnan(sum.time_s))
         return true;
-    arc->cost = builder->by_value ? -sum.value : sum.time_s;
-    arc->gain = builder->by_value ? -sum.time_s : sum.value;
+    const double worth = wg__plan_value(builder->space, &sum);
+    arc->cost = builder->by_value ? -worth : sum.time_s;
+    arc->gain = builder->by_value ? -sum.time_s : worth;
     const struct wg_plan_walk *walk = &builder->walk;
     const uint64_t *key = builder->now.keys + state * builder->now.length;
     for (size_t f = 0; f < walk->form_count; f++) {
@@ -258,8 +260,9 @@ static bool build_root(struct builder *builder)
             wg__plan_cost_ask(space, i, sides[0].constant, sides[1].constant);
         if (cost == NULL)
             return false;
-        graph->cost += builder->by_value ? -cost->value : cost->time_s;
-        graph->gain += builder->by_value ? -cost->time_s : cost->value;
+        const double worth = wg__plan_value(space, cost);
+        graph->cost += builder->by_value ? -worth : cost->time_s;
+        graph->gain += builder->by_value ? -cost->time_s : worth;
     }
     const uint64_t nothing = 0;
     if (state_of(builder, &nothing, (struct origin){0, 0}) == WG_PLAN_NO_STATE)

@@ -144,8 +144,9 @@ enum wg_code wg__plan_search(struct wg_plan_space *space, const uint32_t *order,
         .space = space, .order = order, .by_value = by_value, .need = need, .found = out};
     struct wg_plan_cost total;
     (void)wg__plan_space_total(space, space->present, &total);
-    out->cost = by_value ? -total.value : total.time_s;
-    out->gain = by_value ? -total.time_s : total.value;
+    const double worth = wg__plan_value(space, &total);
+    out->cost = by_value ? -worth : total.time_s;
+    out->gain = by_value ? -total.time_s : worth;
     out->is_found = out->gain >= need - 1e-12 * fabs(need);
     for (size_t v = 0; v < space->variable_count; v++)
         out->values[v] = space->variables[v].present;

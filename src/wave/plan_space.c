@@ -104,7 +104,8 @@ bool wg__plan_space_total(const struct wg_plan_space *space, const uint32_t *cha
     for (size_t i = 0; i < space->layer_count; i++) {
         const struct wg_plan_cost cost = wg__plan_cost_at(space, i, channels);
         sum.time_s += cost.time_s;
-        sum.value += cost.value;
+        sum.parameters += cost.parameters;
+        sum.flops += cost.flops;
     }
     *out = sum;
     return !isnan(sum.time_s);

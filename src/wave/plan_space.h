@@ -35,12 +35,12 @@ struct wg_plan_side {
 struct wg_plan_layer {
     const struct wg_layer *layer;
     struct wg_plan_side in, out;
-    double weight; /* of its parameters or operations */
+    double weight; /* of its parameters and operations */
 };
 
 struct wg_plan_cost {
-    double time_s; /* NAN: not possible at these widths */
-    double value;  /* weighted parameters, or operations */
+    double time_s;            /* NAN: not possible at these widths */
+    double parameters, flops; /* weighted by importance */
 };
 
 struct wg_plan_cost_table;
@@ -59,7 +59,15 @@ struct wg_plan_space {
     uint32_t *present;  /* a width each */
     uint32_t *channels; /* scratch: a width each */
     struct wg_plan_cost_table *costs;
+    /* What a plan is worth: a sum of parameters and operations at these prices. */
+    double per_parameter, per_flop;
 };
+
+static inline double wg__plan_value(const struct wg_plan_space *space,
+                                    const struct wg_plan_cost *cost)
+{
+    return space->per_parameter * cost->parameters + space->per_flop * cost->flops;
+}
 
 /* `opts` must outlive the space and have its defaults filled in. WG_EUNSUPPORTED: see wg__plan. */
 enum wg_code wg__plan_space_init(struct wg_plan_space *space, const struct wg_network *network,
@@ -78,7 +86,7 @@ const struct wg_plan_cost *wg__plan_cost_find(const struct wg_plan_space *space,
 const struct wg_plan_cost *wg__plan_cost_ask(struct wg_plan_space *space, size_t layer, uint64_t in,
                                              uint64_t out);
 
-/* Time and value of the whole network at `channels`, a width each. false: not possible there. */
+/* The sums of the whole network at `channels`, a width each. false: not possible there. */
 bool wg__plan_space_total(const struct wg_plan_space *space, const uint32_t *channels,
                           struct wg_plan_cost *out);
 

@@ -182,7 +182,9 @@ static inline void stage_init(struct plan_stage *stage, uint64_t seed, uint32_t 
 }
 
 struct plan_sums {
-    double time_s, parameters, flops, value;
+    double time_s, parameters, flops;
+    double weighed_parameters, weighed_flops; /* by importance */
+    double value;                             /* what counts where one of them does */
 };
 
 /* All sums of the network at these widths, as a plan with these options counts them. */
@@ -211,10 +213,18 @@ static inline struct plan_sums stage_sums(const struct plan_stage *stage,
         const double weight = opts->importance != NULL && layer->out.part_count > 0
                                   ? opts->importance[layer->out.parts[0].width]
                                   : 1;
-        sums.value += weight * (opts->keeps_flops ? flops : parameters);
+        sums.weighed_parameters += weight * parameters;
+        sums.weighed_flops += weight * flops;
     }
+    const bool is_of_flops = opts->kept == 0 && opts->flops_kept > 0;
+    sums.value = is_of_flops ? sums.weighed_flops : sums.weighed_parameters;
     return sums;
 }
+
+/* What a plan must gain: each is minus infinity where it is not asked for. */
+struct plan_need {
+    double gain, flops;
+};
 
 struct plan_best {
     bool is_found;
@@ -224,7 +234,8 @@ struct plan_best {
 };
 
 static inline void stage_visit(const struct plan_stage *stage, const struct wg_plan_opts *opts,
-                               double need, const uint32_t *channels, struct plan_best *best)
+                               struct plan_need need, const uint32_t *channels,
+                               struct plan_best *best)
 {
     const bool by_value = opts->goal == WG_PLAN_PARAMETERS || opts->goal == WG_PLAN_GROW;
     const struct plan_sums sums = stage_sums(stage, opts, channels);
@@ -232,7 +243,7 @@ static inline void stage_visit(const struct plan_stage *stage, const struct wg_p
     const double gain = by_value ? -sums.time_s : sums.value;
     const double slack = 1e-12 * fabs(best->cost);
     best->count++;
-    if (gain < need - 1e-12 * fabs(need))
+    if (gain < need.gain - 1e-12 * fabs(need.gain) || sums.weighed_flops < need.flops * (1 - 1e-12))
         return;
     if (best->is_found && !(cost < best->cost - slack) &&
         !(cost <= best->cost + slack && gain > best->gain))
@@ -243,7 +254,7 @@ static inline void stage_visit(const struct plan_stage *stage, const struct wg_p
 
 /* Tries each candidate of width `at` and of those behind it. */
 static inline void stage_visit_all(const struct plan_stage *stage, const struct wg_plan_opts *opts,
-                                   double need, size_t at, uint32_t *channels,
+                                   struct plan_need need, size_t at, uint32_t *channels,
                                    struct plan_best *best)
 {
     if (at == stage->network.width_count) {
@@ -277,8 +288,12 @@ static inline struct plan_best stage_best(const struct plan_stage *stage,
     const struct plan_sums present = stage_sums(stage, opts, channels);
     const double limit_s = opts->limit_s > 0 ? opts->limit_s : present.time_s;
     struct plan_best best = {.is_found = false};
-    stage_visit_all(stage, opts, by_value ? -limit_s : opts->kept * present.value, 0, channels,
-                    &best);
+    const bool keeps_both = opts->kept > 0 && opts->flops_kept > 0;
+    const double kept = opts->kept > 0 ? opts->kept : opts->flops_kept;
+    const struct plan_need need = {
+        .gain = by_value ? -limit_s : kept * present.value,
+        .flops = !by_value && keeps_both ? opts->flops_kept * present.weighed_flops : -HUGE_VAL};
+    stage_visit_all(stage, opts, need, 0, channels, &best);
     return best;
 }
 

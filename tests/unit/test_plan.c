@@ -19,13 +19,12 @@ static struct wg_plan_opts draw_opts(struct plan_stage *stage, enum wg_plan_goal
 {
     static const double kept[] = {0.6, 0.8, 0.95, 1, 1.1};
     const bool aligns = goal == WG_PLAN_ALIGN;
-    struct wg_plan_opts opts = {.goal = goal,
-                                .kept = kept[wg__rng_below(&stage->rng, aligns ? 4 : 5)],
-                                .keeps_flops = wg__rng_below(&stage->rng, 3) == 0,
-                                .least = 0.5,
-                                .most = 1.5,
-                                .alignment = 8,
-                                .candidates = 24};
+    struct wg_plan_opts opts = {
+        .goal = goal, .least = 0.5, .most = 1.5, .alignment = 8, .candidates = 24};
+    const double share = kept[wg__rng_below(&stage->rng, aligns ? 4 : 5)];
+    *(wg__rng_below(&stage->rng, 3) == 0 ? &opts.flops_kept : &opts.kept) = share;
+    if (goal == WG_PLAN_PARAMETERS || goal == WG_PLAN_GROW)
+        opts.kept = opts.flops_kept = 0;
     if (aligns || wg__rng_below(&stage->rng, 3) == 0)
         opts.pruned = stage->pruned;
     if (wg__rng_below(&stage->rng, 3) == 0)
@@ -116,6 +115,56 @@ static void plans_in_parts_where_memory_is_short(void **state)
             check_seed(seed, goal, 1, &missed);
     }
     assert_true(missed <= SEEDS * WG_PLAN_GOAL_COUNT / 50);
+}
+
+/* Both kept: never broken, never better than the best, a proof only where it is the best, and a gap
+ * that holds. */
+static void keeps_parameters_and_operations(void **state)
+{
+    (void)state;
+    unsigned count = 0, proven = 0, none = 0;
+    double excess = 0;
+    for (uint64_t seed = 0; seed < 2 * SEEDS; seed++) {
+        struct plan_stage stage;
+        stage_init(&stage, seed, 2 + (uint32_t)(seed % 4));
+        struct wg_plan_opts opts =
+            draw_opts(&stage, seed % 2 == 0 ? WG_PLAN_LATENCY : WG_PLAN_ALIGN);
+        opts.kept = opts.kept > 0 ? opts.kept : opts.flops_kept;
+        opts.flops_kept = opts.kept * (0.8 + 0.4 * wg__rng_uniform(&stage.rng));
+        const struct plan_best best = stage_best(&stage, &opts);
+        struct wg_plan out;
+        struct wg_error err = {.text = ""};
+        const enum wg_code code = plan(&stage, &opts, &out, &err);
+        if (!best.is_found) {
+            assert_int_equal(code, WG_ESTATE);
+            continue;
+        }
+        count++;
+        if (code == WG_ESTATE) { /* there is one, and it says no more than that it found none */
+            assert_non_null(strstr(err.text, "none was found"));
+            none++;
+            continue;
+        }
+        assert_int_equal(code, WG_OK);
+        const struct plan_sums sums = check_sums(&stage, &opts, &out);
+        const uint32_t *present = opts.pruned;
+        uint32_t own[STAGE_WIDTHS];
+        for (size_t w = 0; w < stage.network.width_count; w++)
+            own[w] = stage.widths[w].channels;
+        const struct plan_sums before = stage_sums(&stage, &opts, present != NULL ? present : own);
+        assert_true(sums.weighed_parameters >= opts.kept * before.weighed_parameters * (1 - 1e-9));
+        assert_true(sums.weighed_flops >= opts.flops_kept * before.weighed_flops * (1 - 1e-9));
+        assert_true(out.time_s >= best.cost * (1 - 1e-11));
+        if (out.is_optimal)
+            check_close(out.time_s, best.cost, 1e-11);
+        assert_true(out.time_s * (1 - out.gap) <= best.cost * (1 + 1e-11));
+        proven += out.is_optimal;
+        excess += out.time_s / best.cost - 1;
+        wg__plan_fini(&out);
+    }
+    if (none > count / 20 || proven < count / 2 || excess > 0.01 * count)
+        fail_msg("%u plans: %u proven, %u not found, %g %% above the best", count, proven, none,
+                 100 * excess / count);
 }
 
 static void growing_never_lengthens_nor_shrinks(void **state)
@@ -262,10 +311,11 @@ static void keeps_a_network_without_free_widths(void **state)
 static void survives_each_failing_allocation(void **state)
 {
     (void)state;
-    for (size_t states = 0; states < 2; states++) {
+    for (size_t i = 0; i < 4; i++) {
         struct plan_stage stage;
         stage_init(&stage, 7, 4);
-        const struct wg_plan_opts opts = {.goal = WG_PLAN_LATENCY, .states = states};
+        const struct wg_plan_opts opts = {
+            .goal = WG_PLAN_LATENCY, .states = i % 2, .kept = 1, .flops_kept = i < 2 ? 0 : 1};
         struct wg_plan out;
         struct wg_error err = {.text = ""};
         enum wg_code code = WG_ENOMEM;
@@ -285,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_best_of_all_plans),
         cmocka_unit_test(plans_in_parts_where_memory_is_short),
+        cmocka_unit_test(keeps_parameters_and_operations),
         cmocka_unit_test(growing_never_lengthens_nor_shrinks),
         cmocka_unit_test(aligning_stays_within_what_the_network_had),
         cmocka_unit_test(says_what_the_least_is_when_nothing_meets_the_limit),
