@@ -111,6 +111,7 @@ void wg__wave_import_json(const struct wg_wave_import *import, struct wg_json *j
     count_or_null(json, "batch", import->model->batch);
     wg__json_member_double(json, "time_s",
                            import->measured_s > 0.0 ? import->measured_s : (double)NAN);
+    wg__json_member_uint(json, "nodes_left_out", import->model->network->left_out_count);
     wg__json_key(json, "layers");
     wg__json_array(json);
     for (size_t i = 0; i < import->count; i++)

@@ -186,6 +186,12 @@ void wg__wave_import_text(const struct wg_wave_import *import, unsigned top, boo
         profile_text(import, top, with_color, out);
     else
         graph_text(import, with_color, out);
+    struct wg_buffer note;
+    wg__buffer_init(&note);
+    if (wg__wave_left_out_text(model, &note) && !note.failed)
+        wg__buffer_printf(out, "note: %s\n", note.data);
+    out->failed |= note.failed;
+    wg__buffer_fini(&note);
 }
 
 /* -- Shapes -------------------------------------------------------------------------------- */

@@ -139,6 +139,7 @@ static void write_total(struct wg_json *json, const struct wg_wave_report *repor
     wg__json_member_double(json, "launched_tail_s", total->launched_tail_s);
     wg__json_member_uint(json, "layers_predicted", total->predicted);
     wg__json_member_uint(json, "layers_unpredicted", total->unpredicted);
+    wg__json_member_uint(json, "nodes_left_out", report->model->network->left_out_count);
     wg__json_key(json, "time_by_origin_s");
     wg__json_object(json);
     for (int i = 0; i < WG_ORIGIN_COUNT; i++)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/number.h"
 #include "cli/command.h"
 #include "model/built_in.h"
@@ -197,9 +198,6 @@ static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_
     if (code == WG_OK && !args->is_graph_only)
         code = wg__lower(&out->lowered, out->graph, &opts, err);
     out->network = &out->lowered;
-    for (size_t i = 0; i < out->lowered.layer_count && code == WG_OK; i++)
-        if (out->lowered.layers[i].kind == WG_LAYER_BYTES)
-            out->lowered.layers[i].gemm.dtype = out->dtype;
     if (code == WG_OK && args->batch > 0 && out->batch != args->batch)
         code = rescale(out, args->batch, err);
     return code;
@@ -251,6 +249,18 @@ enum wg_code wg__wave_model_open(struct wg_wave_model *out, const struct wg_wave
     code = is_name ? wg__built_in_open(&out->graph, args->word, err)
                    : wg__onnx_open(&out->graph, args->word, err);
     return code == WG_OK ? lower_graph(out, args, err) : code;
+}
+
+bool wg__wave_left_out_text(const struct wg_wave_model *model, struct wg_buffer *out)
+{
+    const size_t count = model->network->left_out_count;
+    if (count == 0)
+        return false;
+    wg__buffer_printf(out,
+                      "%zu node%s in no layer and no total: bodies of loops, or sizes that depend "
+                      "on data",
+                      count, count == 1 ? " is" : "s are");
+    return true;
 }
 
 void wg__wave_model_close(struct wg_wave_model *model)

@@ -25,6 +25,8 @@
 #include "model/profile.h"
 #include "wave/network.h"
 
+struct wg_buffer;
+
 enum { WG_WAVE_BATCH_MAX = 1 << 20 };
 
 struct wg_wave_model_args {
@@ -83,6 +85,8 @@ enum wg_code wg__wave_model_take(const struct wg_option_set *set, int *argc, cha
  * a failure too; it must have been zeroed. */
 enum wg_code wg__wave_model_open(struct wg_wave_model *out, const struct wg_wave_model_args *args,
                                  struct wg_error *err);
+/* A sentence on the nodes that are in no layer; false: there are none. */
+bool wg__wave_left_out_text(const struct wg_wave_model *model, struct wg_buffer *out);
 void wg__wave_model_close(struct wg_wave_model *model);
 
 #endif

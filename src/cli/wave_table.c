@@ -122,6 +122,13 @@ static bool say_unpredicted(const struct wg_wave_report *report,
     return true;
 }
 
+static bool say_left_out(const struct wg_wave_report *report,
+                         const struct wg_wave_analysis *analysis, struct wg_buffer *out)
+{
+    (void)analysis;
+    return wg__wave_left_out_text(report->model, out);
+}
+
 static bool say_launch(const struct wg_wave_report *report, const struct wg_wave_analysis *analysis,
                        struct wg_buffer *out)
 {
@@ -140,8 +147,8 @@ bool wg__wave_caveat(const struct wg_wave_report *report, const struct wg_wave_a
                      size_t index, struct wg_buffer *out)
 {
     static bool (*const say[])(const struct wg_wave_report *, const struct wg_wave_analysis *,
-                               struct wg_buffer *) = {say_foreign, say_transferred, say_hopper,
-                                                      say_unpredicted, say_launch};
+                               struct wg_buffer *) = {say_foreign,     say_transferred, say_hopper,
+                                                      say_unpredicted, say_left_out,    say_launch};
     size_t said = 0;
     for (size_t i = 0; i < sizeof say / sizeof *say; i++) {
         struct wg_buffer text;

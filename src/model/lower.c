@@ -293,7 +293,7 @@ static bool is_decided(const struct wg_lower *lower, const struct wg_node *node,
     return true;
 }
 
-/* Both branches tie widths; the layers of one stay. */
+/* Both branches tie widths; the layers of one stay, and what is left out of it. */
 static enum wg_code lower_if(struct wg_lower *lower, const struct wg_node *node)
 {
     bool is_true = false;
@@ -303,9 +303,12 @@ static enum wg_code lower_if(struct wg_lower *lower, const struct wg_node *node)
         return wg__lower_bytes(lower, node);
     if (is_decided(lower, node, &is_true))
         return lower_inner(lower, node, is_true ? yes->graph : no->graph);
+    size_t *left_out = &lower->out->left_out_count;
     const size_t first = lower->layer_count;
+    const size_t left_out_first = *left_out;
     enum wg_code code = lower_inner(lower, node, yes->graph);
     const size_t middle = lower->layer_count;
+    const size_t left_out_middle = *left_out;
     if (code == WG_OK)
         code = lower_inner(lower, node, no->graph);
     if (code != WG_OK)
@@ -313,14 +316,28 @@ static enum wg_code lower_if(struct wg_lower *lower, const struct wg_node *node)
     const size_t of_no = lower->layer_count - middle;
     if (work_of(lower, first, middle - first) >= work_of(lower, middle, of_no)) {
         lower->layer_count = middle;
+        *left_out = left_out_middle;
     } else {
         memmove(&lower->layers[first], &lower->layers[middle], of_no * sizeof *lower->layers);
         lower->layer_count = first + of_no;
+        *left_out -= left_out_middle - left_out_first;
     }
     return WG_OK;
 }
 
-/* A loop whose number of turns nobody knows: what it reads keeps its widths. */
+/* Nodes of the graphs within a node; itself where there are none. */
+static size_t nodes_within(const struct wg_node *node)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < node->attribute_count; i++) {
+        const struct wg_graph *inner = node->attributes[i].graph;
+        for (size_t j = 0; inner != NULL && j < inner->node_count; j++)
+            count += nodes_within(&inner->nodes[j]);
+    }
+    return count != 0 ? count : 1;
+}
+
+/* What an operator with graphs within reads keeps its widths. */
 static void fix_captured(struct wg_lower *lower, const struct wg_node *node)
 {
     (void)wg__lower_axes_unknown(lower, node);
@@ -377,7 +394,10 @@ static enum wg_code lower_node(struct wg_lower *lower, const struct wg_node *nod
     const bool is_ours = node->domain[0] == '\0' || strcmp(node->domain, "com.microsoft") == 0;
     if (has_subgraph(node)) {
         fix_captured(lower, node);
-        return strcmp(node->op, "If") == 0 ? lower_if(lower, node) : WG_OK;
+        if (strcmp(node->op, "If") == 0)
+            return lower_if(lower, node);
+        lower->out->left_out_count += nodes_within(node); /* nobody knows how many turns it takes */
+        return WG_OK;
     }
     const wg_lower_layer_fn layer = is_ours ? wg__lower_layer_of(node) : NULL;
     if (layer != NULL) {

@@ -9,6 +9,10 @@
  * multiplies, depth-wise convolution unites input and output, whatever mixes channels in a way not
  * known fixes its widths, the model's inputs and outputs too.
  *
+ * Two kinds of nodes cost time and become no layer, because any figure would be a guess: the bodies
+ * of loops, whose number of turns depends on data, and operators whose sizes do. The network counts
+ * them (`left_out_count`), so that a reader knows that the total lacks something.
+ *
  * Owns: the network is the caller's; it keeps no reference to the model.    Threads: one at a time.
  */
 #ifndef WG_MODEL_LOWER_H

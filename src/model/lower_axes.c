@@ -28,8 +28,7 @@ static uint64_t label_channels(const struct wg_lower *lower, const struct wg_lab
     return sum;
 }
 
-/* Gives an output its label, where the label's channels are the axis' size; else fixes them. */
-static void give(struct wg_lower *lower, int32_t output, const struct wg_label *label)
+void wg__lower_give(struct wg_lower *lower, int32_t output, const struct wg_label *label)
 {
     if (output < 0 || label->axis < 0)
         return;
@@ -118,7 +117,7 @@ enum wg_code wg__lower_axes_elementwise(struct wg_lower *lower, const struct wg_
             continue;
         const size_t rank = lower->scope->graph->tensors[node->outputs[i]].shape.rank;
         base.label.axis = rank >= base.right ? (int)(rank - base.right) : -1;
-        give(lower, node->outputs[i], &base.label);
+        wg__lower_give(lower, node->outputs[i], &base.label);
     }
     return WG_OK;
 }
@@ -139,7 +138,7 @@ static enum wg_code axes_stay(struct wg_lower *lower, const struct wg_node *node
         if (output < 0)
             continue;
         if (lower->scope->graph->tensors[output].shape.rank == rank)
-            give(lower, output, &label);
+            wg__lower_give(lower, output, &label);
         else if (i == 0)
             wg__lower_fix(lower, &label);
     }
@@ -174,7 +173,7 @@ static enum wg_code axes_transpose(struct wg_lower *lower, const struct wg_node 
         if (from == state->label.axis)
             label.axis = (int)i;
     }
-    give(lower, node->outputs[0], &label);
+    wg__lower_give(lower, node->outputs[0], &label);
     return WG_OK;
 }
 
@@ -250,7 +249,7 @@ static enum wg_code axes_reshape(struct wg_lower *lower, const struct wg_node *n
         const enum wg_code code = wg__lower_scaled(lower, &label, (int)block.to_first,
                                                    block.product / from_dims[label.axis], &moved);
         if (code == WG_OK)
-            give(lower, node->outputs[0], &moved);
+            wg__lower_give(lower, node->outputs[0], &moved);
         return code;
     }
     wg__lower_fix(lower, &label);
@@ -293,7 +292,7 @@ static enum wg_code axes_reduce(struct wg_lower *lower, const struct wg_node *no
         label.axis -= !keeps && axis < state->label.axis;
     }
     if (!is_reduced) /* a sum over channels works at any width */
-        give(lower, node->outputs[0], &label);
+        wg__lower_give(lower, node->outputs[0], &label);
     return WG_OK;
 }
 
@@ -351,7 +350,7 @@ static enum wg_code axes_concat(struct wg_lower *lower, const struct wg_node *no
         if (code != WG_OK)
             return code;
     }
-    give(lower, node->outputs[0], &label);
+    wg__lower_give(lower, node->outputs[0], &label);
     return WG_OK;
 }
 
@@ -392,7 +391,7 @@ static enum wg_code axes_split(struct wg_lower *lower, const struct wg_node *nod
         if (count == 0)
             break;
         const struct wg_label part = {label.axis, label.segments + first, count};
-        give(lower, output, &part);
+        wg__lower_give(lower, output, &part);
         first += count;
     }
     const struct wg_label rest = {label.axis, label.segments + first, label.count - first};
@@ -419,7 +418,7 @@ static enum wg_code embed(struct wg_lower *lower, const struct wg_node *node,
     const enum wg_code code = wg__lower_new_label(lower, output->name, (int)output->shape.rank - 1,
                                                   dims[1], false, &label);
     if (code == WG_OK)
-        give(lower, node->outputs[0], &label);
+        wg__lower_give(lower, node->outputs[0], &label);
     return code;
 }
 
@@ -441,7 +440,7 @@ static enum wg_code axes_gather(struct wg_lower *lower, const struct wg_node *no
     }
     if (axis < label.axis)
         label.axis += (int)indices->shape.rank - 1;
-    give(lower, node->outputs[0], &label);
+    wg__lower_give(lower, node->outputs[0], &label);
     return WG_OK;
 }
 
@@ -456,7 +455,7 @@ static enum wg_code axes_space_to_depth(struct wg_lower *lower, const struct wg_
     const enum wg_code code =
         wg__lower_scaled(lower, &state->label, 1, (uint64_t)(block * block), &label);
     if (code == WG_OK)
-        give(lower, node->outputs[0], &label);
+        wg__lower_give(lower, node->outputs[0], &label);
     return code;
 }
 

@@ -20,13 +20,6 @@
 
 #include "model/lower_parts.h"
 
-static void label_output(struct wg_lower *lower, const struct wg_node *node,
-                         const struct wg_label *label)
-{
-    if (node->outputs[0] >= 0)
-        wg__lower_state(lower, node->outputs[0])->label = *label;
-}
-
 /* The input's label where it lies on `axis`; else its widths are fixed and there is none. */
 static struct wg_label label_along(struct wg_lower *lower, const struct wg_node *node, size_t input,
                                    int axis)
@@ -300,7 +293,7 @@ static enum wg_code lower_conv(struct wg_lower *lower, const struct wg_node *nod
     layer.parameters =
         count_input(lower, node, operands->w) + count_input(lower, node, operands->bias);
     const bool has_bias = wg__lower_input(lower, node, operands->bias) != NULL;
-    label_output(lower, node, &out);
+    wg__lower_give(lower, node->outputs[0], &out);
     add_computed(lower, node, operands->added);
     if (sizes.axes <= 2) {
         layer.conv = plane_conv(lower, &sizes);
@@ -387,7 +380,7 @@ static enum wg_code lower_conv_transpose(struct wg_lower *lower, const struct wg
         code = wg__lower_channels(lower, &product, &layer.out);
     if (code != WG_OK)
         return code;
-    label_output(lower, node, &out);
+    wg__lower_give(lower, node->outputs[0], &out);
     return wg__lower_add(lower, node, &layer);
 }
 
@@ -520,7 +513,7 @@ static enum wg_code label_product(struct wg_lower *lower, const struct wg_node *
         code = wg__lower_channels(lower, &in, &layer->in);
     if (code == WG_OK)
         code = wg__lower_channels(lower, &out, &layer->out);
-    label_output(lower, node, &out);
+    wg__lower_give(lower, node->outputs[0], &out);
     add_computed(lower, node, operands->bias);
     return code;
 }

@@ -139,6 +139,9 @@ enum wg_code wg__lower_bytes(struct wg_lower *lower, const struct wg_node *node)
 typedef enum wg_code (*wg_lower_axes_fn)(struct wg_lower *lower, const struct wg_node *node);
 /* NULL: what the operator does with channels is not known. */
 wg_lower_axes_fn wg__lower_axes_of(const char *op);
+/* Gives an output (-1: none) its label, where the label's channels are the axis' size; else fixes
+ * them: a file may claim shapes that its weights contradict. */
+void wg__lower_give(struct wg_lower *lower, int32_t output, const struct wg_label *label);
 enum wg_code wg__lower_axes_elementwise(struct wg_lower *lower, const struct wg_node *node);
 enum wg_code wg__lower_axes_unknown(struct wg_lower *lower, const struct wg_node *node);
 

@@ -125,6 +125,27 @@ static double bytes_of(const struct wg_lower *lower, const struct wg_tensor *ten
     return elements * wg__elem_bits(tensor->elem_type) / 8.0;
 }
 
+/* Whether a tensor has no elements, surely. */
+static bool is_empty(const struct wg_tensor *tensor)
+{
+    for (size_t i = 0; tensor->shape.is_known && i < tensor->shape.rank; i++) {
+        if (tensor->shape.dims[i].value == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Elements without a size of their own: texts. */
+static bool is_sizeless(const struct wg_tensor *tensor)
+{
+    return tensor->elem_type != WG_ELEM_UNKNOWN && wg__elem_bits(tensor->elem_type) == 0;
+}
+
+static bool is_size_known(const struct wg_lower *lower, const struct wg_tensor *tensor)
+{
+    return is_empty(tensor) || (wg__lower_size(lower, tensor) != 0 && !is_sizeless(tensor));
+}
+
 /* What a node reads and writes; false where a size is not known. */
 static bool traffic_of(const struct wg_lower *lower, const struct wg_node *node, double *in,
                        double *out)
@@ -135,7 +156,7 @@ static bool traffic_of(const struct wg_lower *lower, const struct wg_node *node,
         if (tensor == NULL)
             continue;
         *in += bytes_of(lower, tensor);
-        if (wg__lower_size(lower, tensor) == 0 && !wg__lower_input_state(lower, node, i)->is_static)
+        if (!is_size_known(lower, tensor) && !wg__lower_input_state(lower, node, i)->is_static)
             return false;
     }
     for (size_t i = 0; i < node->output_count; i++) {
@@ -143,24 +164,30 @@ static bool traffic_of(const struct wg_lower *lower, const struct wg_node *node,
             continue;
         const struct wg_tensor *tensor = &lower->scope->graph->tensors[node->outputs[i]];
         *out += bytes_of(lower, tensor);
-        if (wg__lower_size(lower, tensor) == 0)
+        if (!is_size_known(lower, tensor))
             return false;
     }
     return true;
 }
 
 /* Reads its inputs and writes its outputs. Where a size is not known, which is so behind operators
- * whose results depend on data, there is no layer: a part of the bytes would be a wrong number. */
+ * whose results depend on data, there is no layer: a part of the bytes would be a wrong number.
+ * What moves nothing is none either. */
 enum wg_code wg__lower_bytes(struct wg_lower *lower, const struct wg_node *node)
 {
     double in = 0.0;
     double out = 0.0;
-    if (!traffic_of(lower, node, &in, &out))
+    if (!traffic_of(lower, node, &in, &out)) {
+        lower->out->left_out_count++;
+        return WG_OK;
+    }
+    if (out <= 0.0)
         return WG_OK;
     if (is_selection(node->op) && in > out)
         in = out;
     struct wg_layer layer = {.op = node->op,
                              .kind = WG_LAYER_BYTES,
+                             .gemm = {.dtype = lower->opts.dtype},
                              .bytes = in + out,
                              .parameters = count_learned(lower, node)};
     const struct wg_label label = node->outputs[0] >= 0

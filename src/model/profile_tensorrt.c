@@ -248,7 +248,9 @@ static void read_layer(const json_t *json, struct wg_layer *layer)
         return;
     const double bytes = moved_bytes(json);
     if (is_mover(layer->op) && bytes > 0.0) { /* NAN is not */
+        const struct tensor written = read_tensor(json, "Outputs", 0);
         layer->kind = WG_LAYER_BYTES;
+        layer->gemm.dtype = written.dtype; /* bandwidth differs by it */
         layer->bytes = bytes;
     }
 }

@@ -49,7 +49,7 @@ struct wg_layer {
     const char *op;   /* "Conv", "Gemm", "MatMul", "Add", ... */
     enum wg_layer_kind kind;
     struct wg_conv conv;        /* CONV: dimensions at the present widths */
-    struct wg_gemm gemm;        /* GEMM: the same */
+    struct wg_gemm gemm;        /* GEMM: the same; BYTES: dtype only, whose bandwidth class it is */
     double bytes;               /* BYTES: read and written, at the present widths */
     uint64_t bytes_channels;    /* BYTES: channels of `out` at the present widths, which bytes and
                                    parameters follow; 0: no width moves them */
@@ -75,6 +75,7 @@ struct wg_network {
     size_t layer_count;
     struct wg_width *widths;
     size_t width_count;
+    size_t left_out_count; /* nodes that are in no layer, though they cost time: see lower.h */
 };
 
 /* Frees all; accepts NULL members. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * libFuzzer entry of the ONNX reader and of lowering: any bytes give a graph or one line with an
- * offset, any graph layers and widths or one line, never a crash.
+ * libFuzzer entry of the ONNX reader, of shape inference and of lowering: any bytes give a graph or
+ * one line with an offset, any graph shapes, layers and widths or one line, never a crash.
  *
- * Beyond what the sanitizers see, it checks that every index of a graph is within it, that nodes
- * stand behind those they read from, that elements of constants can be asked for, and that each
- * layer's channels are those of its widths.
+ * A graph is lowered twice: with the shapes that the file claims, which may be any, and with those
+ * that were inferred. Beyond what the sanitizers see, it checks that every index of a graph is
+ * within it, that nodes stand behind those they read from, that elements of constants can be asked
+ * for, that each layer's channels are those of its widths, and that a layer at its present widths
+ * is itself.
  *
  *     CC=clang-19 meson setup build/fuzz -Dfuzz=true && ninja -C build/fuzz tests/fuzz/fuzz_onnx
  *     build/fuzz/tests/fuzz/fuzz_onnx -max_total_time=60 NEW_FOLDER tests/fuzz/corpus/onnx
@@ -16,6 +18,7 @@
 
 #include "model/lower.h"
 #include "model/onnx.h"
+#include "model/shapes.h"
 
 /* libFuzzer prescribes the name. NOLINTNEXTLINE(readability-identifier-naming) */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -81,14 +84,29 @@ static void check_channels(const struct wg_network *network, const struct wg_cha
     require(side->part_count == 0 || sum == present);
 }
 
+/* At its present widths a layer is what it was. */
+static void check_at(const struct wg_layer *layer, const uint32_t *channels)
+{
+    struct wg_layer at;
+    require(wg__layer_at(layer, channels, &at, NULL) == WG_OK);
+    require(at.parameters == layer->parameters && at.bytes_channels == layer->bytes_channels);
+    require(at.conv.c == layer->conv.c && at.conv.filters == layer->conv.filters);
+    require(at.gemm.n == layer->gemm.n && at.gemm.k == layer->gemm.k);
+    require(at.bytes >= 0.0 && at.bytes == layer->bytes);
+}
+
 static void check_network(const struct wg_network *network)
 {
+    uint32_t *channels = calloc(network->width_count + 1, sizeof *channels);
+    require(channels != NULL);
     for (size_t i = 0; i < network->width_count; i++) {
         const struct wg_width *width = &network->widths[i];
         require(width->alignment >= 1 && width->channels % width->alignment == 0);
+        channels[i] = width->channels;
     }
     for (size_t i = 0; i < network->layer_count; i++) {
         const struct wg_layer *layer = &network->layers[i];
+        check_at(layer, channels);
         if (layer->kind == WG_LAYER_BYTES) {
             check_channels(network, &layer->out, layer->bytes_channels);
             continue;
@@ -96,6 +114,36 @@ static void check_network(const struct wg_network *network)
         const bool is_conv = layer->kind == WG_LAYER_CONV;
         check_channels(network, &layer->in, is_conv ? layer->conv.c : layer->gemm.k);
         check_channels(network, &layer->out, is_conv ? layer->conv.filters : layer->gemm.n);
+    }
+    free(channels);
+}
+
+static void lower(const struct wg_model *model)
+{
+    struct wg_error err = {0};
+    struct wg_network network;
+    const struct wg_lower_opts opts = {.dtype = WG_DTYPE_FP16, .batch = 2};
+    const enum wg_code code = wg__lower(&network, model, &opts, &err);
+    if (code != WG_OK) {
+        check_error(code, &err);
+        return;
+    }
+    check_network(&network);
+    wg__network_fini(&network);
+}
+
+/* Gives open dimensions of the inputs a number, as `--batch` and `--set-dim` do. */
+static void set_dims(struct wg_model *model)
+{
+    const struct wg_graph *graph = model->graph;
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const struct wg_shape *shape = &graph->tensors[graph->inputs[i]].shape;
+        struct wg_error err = {0};
+        if (!shape->is_known || shape->rank == 0 || shape->dims[0].name == NULL)
+            continue;
+        const enum wg_code code = wg__shapes_set_dim(model, shape->dims[0].name, 2, &err);
+        if (code != WG_OK)
+            check_error(code, &err);
     }
 }
 
@@ -109,12 +157,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_graph(model, model->graph);
-    struct wg_network network;
-    const struct wg_lower_opts opts = {.dtype = WG_DTYPE_FP16, .batch = 2};
-    code = wg__lower(&network, model, &opts, &err);
+    lower(model);
+    set_dims(model);
+    code = wg__shapes_infer(model, &err);
     if (code == WG_OK) {
-        check_network(&network);
-        wg__network_fini(&network);
+        check_graph(model, model->graph);
+        lower(model);
     } else {
         check_error(code, &err);
     }

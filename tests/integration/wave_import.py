@@ -47,6 +47,15 @@ class Import(unittest.TestCase):
         self.assertTrue(done.stderr.startswith("wattgov wave import: "), done.stderr)
         return done.stderr
 
+    def test_what_is_in_no_layer_is_told(self):
+        loop = os.path.join(ROOT, "tests/fuzz/corpus/onnx/loop")
+        [graph] = self.read(loop)
+        self.assertEqual((graph["nodes_left_out"], graph["layers"]), (3, []))
+        self.assertIn("note: 3 nodes are in no layer and no total", run(loop).stdout)
+        [whole] = self.read("resnet18")
+        self.assertEqual(whole["nodes_left_out"], 0)
+        self.assertNotIn("note:", run("resnet18").stdout)
+
     def test_an_engine_shows_its_grids_and_times(self):
         [engine] = self.read(FP16)
         self.assertEqual((engine["kind"], engine["device"], engine["sms"]), ("tensorrt", "NVIDIA A100 80GB PCIe", 108))

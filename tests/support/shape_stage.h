@@ -139,6 +139,13 @@ static inline void stage_node_of(struct shape_stage *stage, const char *domain, 
     struct wg_attribute *kept = stage_room(stage, attribute_count, sizeof *kept);
     if (attribute_count != 0)
         memcpy(kept, attributes, attribute_count * sizeof *kept);
+    for (size_t i = 0; i < attribute_count; i++) { /* a list may be the caller's literal */
+        if (kept[i].ints == NULL)
+            continue;
+        int64_t *list = stage_room(stage, kept[i].count, sizeof *list);
+        memcpy(list, kept[i].ints, kept[i].count * sizeof *list);
+        kept[i].ints = list;
+    }
     const struct wg_node node = {.name = "the node",
                                  .op = op,
                                  .domain = domain,
