@@ -70,6 +70,7 @@ static void write_json(const struct args *args, const struct wg_wave_data *data,
     wg__json_member_string(&json, "output", args->output);
     wg__json_member_uint(&json, "rows", data->measurements.count);
     wg__json_member_uint(&json, "unmeasured", data->measurements.unmeasured);
+    wg__json_member_uint(&json, "of_other_gpus", data->measurements.of_other_gpus);
     wg__json_key(&json, "entries");
     wg__json_array(&json);
     for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
@@ -118,10 +119,13 @@ static void write_text(const struct args *args, const struct wg_wave_data *data,
     }
     wg__table_write(&table, wg__wants_color(stdout), out);
     wg__table_fini(&table);
+    wg__buffer_printf(out, "\n%zu measurements of %s", data->measurements.count,
+                      data->gpu.spec.name);
+    wg__wave_data_left_out(data, out);
     wg__buffer_printf(out,
-                      "\n%zu measurements of %s; errors are mean absolute ones on shapes (n, k) "
-                      "that were held out.\nWritten to %s\n",
-                      data->measurements.count, data->gpu.spec.name, args->output);
+                      "; errors are mean absolute ones on shapes (n, k) that were held out.\n"
+                      "Written to %s\n",
+                      args->output);
 }
 
 static enum wg_code write_calibration(const char *path, const struct wg_calibration *calibration,

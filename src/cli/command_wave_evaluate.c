@@ -4,11 +4,13 @@
  *
  * Threads: the main thread.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/csv_write.h"
 #include "base/json.h"
 #include "cli/command_wave.h"
 #include "cli/output_files.h"
@@ -62,7 +64,7 @@ static const struct wg_option_set set = {
     .epilog =
         "examples:\n"
         "  wattgov wave evaluate gemm.csv --gpu a100-sxm4-80gb --folds 5\n"
-        "  wattgov wave evaluate gemm.csv --gpu h100-sxm-80gb --calibration mine.json --json\n",
+        "  wattgov wave evaluate others.csv --gpu h100-sxm-80gb --calibration mine.json --json\n",
 };
 
 /* All that a run opens, closed in one place. */
@@ -72,17 +74,23 @@ struct run {
     struct wg_evaluated *rows;
     size_t count;
     struct wg_evaluation result;
-    const char *note; /* NULL: none */
+    struct wg_buffer note; /* what a number needs said with it; empty: nothing */
 };
 
-/* What a number needs said with it. */
-static const char *note_of(const struct wg_gpu_spec *gpu, const struct wg_evaluation *result)
+static void take_note(struct run *run)
 {
-    if (strcmp(gpu->arch, "hopper") != 0 || result->steps + result->cliff_places == 0)
-        return NULL;
-    return "Hopper: whole waves alone do not say where the steps are (area under the curve of "
-           "cliffs 0.56 "
-           "over 483 shapes); here that comes from what other shapes of the GPU taught.";
+    const struct wg_evaluation *result = &run->result;
+    if (result->recalled > 0)
+        wg__buffer_printf(&run->note,
+                          "%zu of the rows are measurements that the calibration itself has: what "
+                          "is said of them is no prediction; --folds predicts them from others.",
+                          result->recalled);
+    if (strcmp(run->data.gpu.spec.arch, "hopper") == 0 && result->steps + result->cliff_places > 0)
+        wg__buffer_printf(&run->note,
+                          "%sHopper: whole waves alone do not say where the steps are (area under "
+                          "the curve of cliffs 0.56 over 483 shapes); here that comes from what "
+                          "other shapes of the GPU taught.",
+                          run->note.length > 0 ? " " : "");
 }
 
 static enum wg_code evaluate(const struct args *args, struct run *run, struct wg_error *err)
@@ -114,7 +122,7 @@ static enum wg_code evaluate(const struct args *args, struct run *run, struct wg
     if (code == WG_OK)
         code = wg__evaluate(&run->result, run->rows, run->count, err);
     if (code == WG_OK)
-        run->note = note_of(gpu, &run->result);
+        take_note(run);
     return code;
 }
 
@@ -134,6 +142,9 @@ static void write_json(const struct args *args, const struct run *run, struct wg
     else
         wg__json_null(&json);
     wg__json_member_uint(&json, "rows", result->rows);
+    wg__json_member_uint(&json, "recalled", result->recalled);
+    wg__json_member_uint(&json, "unmeasured", run->data.measurements.unmeasured);
+    wg__json_member_uint(&json, "of_other_gpus", run->data.measurements.of_other_gpus);
     wg__json_member_double(&json, "mape", result->mape);
     wg__json_member_double(&json, "median_ape", result->median_ape);
     wg__json_member_double(&json, "coverage", result->coverage);
@@ -161,7 +172,7 @@ static void write_json(const struct args *args, const struct run *run, struct wg
     wg__json_member_double(&json, "mape", result->roofline_mape);
     wg__json_close(&json);
     wg__json_close(&json);
-    wg__json_member_string(&json, "note", run->note);
+    wg__json_member_string(&json, "note", run->note.length > 0 ? run->note.data : NULL);
     wg__json_close(&json);
     wg__buffer_puts(out, "\n");
 }
@@ -182,7 +193,9 @@ static void write_text(const struct args *args, const struct run *run, struct wg
                                                      {"value", WG_ALIGN_RIGHT}};
     const struct wg_evaluation *result = &run->result;
     struct wg_table table;
-    wg__buffer_printf(out, "%zu measurements of %s, ", result->rows, run->data.gpu.spec.name);
+    wg__buffer_printf(out, "%zu measurements of %s", result->rows, run->data.gpu.spec.name);
+    wg__wave_data_left_out(&run->data, out);
+    wg__buffer_puts(out, ", ");
     if (args->folds > 0)
         wg__buffer_printf(out, "each predicted from other shapes (%u folds)\n\n", args->folds);
     else
@@ -206,8 +219,29 @@ static void write_text(const struct args *args, const struct run *run, struct wg
                       "%u beside it).\n",
                       result->steps, result->cliffs, result->cliff_places, result->windows,
                       result->fixed_multiple);
-    if (run->note != NULL)
-        wg__buffer_printf(out, "%s\n", run->note);
+    if (run->note.length > 0)
+        wg__buffer_printf(out, "%s\n", run->note.data);
+}
+
+/* A row of --predictions; `pass` is empty for what is no convolution. All that the evaluation
+ * counts follows from these columns. */
+static void put_prediction(const struct wg_evaluated *row, struct wg_buffer *out)
+{
+    static const char *const passes[WG_CONV_PASS_COUNT] = {"forward", "dgrad", "wgrad"};
+    const struct wg_measured *measured = row->row;
+    const struct wg_gemm *gemm = &measured->gemm;
+    const double values[] = {1e6 * measured->time_s, 1e6 * row->predicted_s, 1e6 * row->low_s,
+                             1e6 * row->high_s,      1e6 * row->full_s,      row->waves,
+                             1e6 * row->roofline_s};
+    wg__csv_put(out, measured->op != NULL ? measured->op : "");
+    wg__buffer_printf(out, ",%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                      measured->is_conv ? passes[measured->pass] : "", wg__dtype_name(gemm->dtype),
+                      gemm->batch, gemm->m, gemm->n, gemm->k);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        wg__buffer_puts(out, ",");
+        wg__csv_put_double(out, values[i]);
+    }
+    wg__buffer_puts(out, "\n");
 }
 
 static enum wg_code write_predictions(const char *path, const struct run *run, struct wg_error *err)
@@ -216,16 +250,10 @@ static enum wg_code write_predictions(const char *path, const struct run *run, s
     if (path == NULL)
         return WG_OK;
     wg__buffer_init(&text);
-    wg__buffer_puts(&text, "dtype,B,m,n,k,measured_us,predicted_us,low_us,high_us,roofline_us\n");
-    for (size_t i = 0; i < run->count; i++) {
-        const struct wg_evaluated *row = &run->rows[i];
-        const struct wg_gemm *gemm = &row->row->gemm;
-        wg__buffer_printf(
-            &text, "%s,%llu,%llu,%llu,%llu,%.6g,%.6g,%.6g,%.6g,%.6g\n", wg__dtype_name(gemm->dtype),
-            (unsigned long long)gemm->batch, (unsigned long long)gemm->m,
-            (unsigned long long)gemm->n, (unsigned long long)gemm->k, row->row->time_s * 1e6,
-            row->predicted_s * 1e6, row->low_s * 1e6, row->high_s * 1e6, row->roofline_s * 1e6);
-    }
+    wg__buffer_puts(&text, "op,pass,dtype,B,m,n,k,measured_us,predicted_us,low_us,high_us,full_us,"
+                           "waves,roofline_us\n");
+    for (size_t i = 0; i < run->count; i++)
+        put_prediction(&run->rows[i], &text);
     enum wg_code code = wg__write_output(path, false, &text, err);
     wg__buffer_fini(&text);
     return code;
@@ -253,6 +281,7 @@ static int run_evaluate(int argc, char *argv[])
     struct run run = {.rows = NULL};
     struct wg_error err;
     int status = WG_EXIT_OK;
+    wg__buffer_init(&run.note);
     const enum wg_code named = wg__wave_data_take(&set, &argc, &argv, &args.data, &err);
     if (!wg__command_begin(&set, argc, argv, &args, &status))
         return status;
@@ -260,6 +289,7 @@ static int run_evaluate(int argc, char *argv[])
     if (code == WG_OK)
         code = report(&args, &run, &err);
     wg__free(run.rows);
+    wg__buffer_fini(&run.note);
     wg__calibration_free(run.calibration);
     wg__wave_data_close(&run.data);
     return code == WG_OK ? WG_EXIT_OK : wg__command_fail(&set, &err);

@@ -125,7 +125,8 @@ static enum wg_code show_measurements(const struct args *args, struct run *run, 
                                       struct wg_error *err)
 {
     struct wg_wave_import_measured measured;
-    struct wg_measurements_opts opts = {.has_dtype = args->model.precision != NULL};
+    struct wg_measurements_opts opts = {.has_dtype = args->model.precision != NULL,
+                                        .dtype_option = "--precision"};
     enum wg_code code = WG_OK;
     if (opts.has_dtype)
         code = wg__dtype_parse(args->model.precision, &opts.dtype, err);

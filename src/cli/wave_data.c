@@ -21,6 +21,7 @@ enum wg_code wg__wave_data_open(struct wg_wave_data *out, const struct wg_wave_d
                                 struct wg_error *err)
 {
     struct wg_measurements_opts opts = {.has_dtype = args->dtype != NULL,
+                                        .dtype_option = "--dtype",
                                         .where = args->where.items,
                                         .where_count = args->where.count};
     enum wg_code code = WG_OK;
@@ -33,6 +34,20 @@ enum wg_code wg__wave_data_open(struct wg_wave_data *out, const struct wg_wave_d
     if (code == WG_OK)
         code = wg__measurements_keep(&out->measurements, out->gpu.table, &out->gpu.spec, err);
     return code;
+}
+
+void wg__wave_data_left_out(const struct wg_wave_data *data, struct wg_buffer *out)
+{
+    const size_t unmeasured = data->measurements.unmeasured;
+    const size_t others = data->measurements.of_other_gpus;
+    if (unmeasured + others == 0)
+        return;
+    wg__buffer_puts(out, " (");
+    if (unmeasured > 0)
+        wg__buffer_printf(out, "%zu without a time%s", unmeasured, others > 0 ? ", " : "");
+    if (others > 0)
+        wg__buffer_printf(out, "%zu of other GPUs", others);
+    wg__buffer_puts(out, " left out)");
 }
 
 void wg__wave_data_close(struct wg_wave_data *data)

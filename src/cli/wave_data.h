@@ -8,6 +8,7 @@
 #ifndef WG_CLI_WAVE_DATA_H
 #define WG_CLI_WAVE_DATA_H
 
+#include "base/buffer.h"
 #include "cli/options.h"
 #include "cli/wave_gpu.h"
 #include "model/measurements.h"
@@ -46,6 +47,8 @@ enum wg_code wg__wave_data_take(const struct wg_option_set *set, int *argc, char
 /* Close it after a failure too; it must have been zeroed. */
 enum wg_code wg__wave_data_open(struct wg_wave_data *out, const struct wg_wave_data_args *args,
                                 struct wg_error *err);
+/* Appends " (3 without a time, 4 of other GPUs left out)" where there are any. */
+void wg__wave_data_left_out(const struct wg_wave_data *data, struct wg_buffer *out);
 void wg__wave_data_close(struct wg_wave_data *data);
 
 #endif

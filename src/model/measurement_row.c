@@ -20,6 +20,8 @@
 #include "wave/kernel.h"
 
 static const double size_max = 2147483648.0;
+/* Beyond these a unit or a column is wrong, and ratios would overflow. */
+static const double time_least_s = 1e-9, time_most_s = 1e3;
 static const double elements_max = 4611686018427387904.0; /* 2^62 */
 
 enum { NONE = WG_MEASUREMENT_NO_COLUMN };
@@ -407,9 +409,10 @@ enum wg_code wg__measurement_time(const struct wg_csv *csv, const struct wg_meas
     const enum wg_code code = wg__csv_double(csv, time->column, &value, err);
     if (code != WG_OK)
         return code;
-    if (value <= 0.0)
-        return wg__csv_fail(csv, time->column, err, "'%.40s' is no time, expected more than 0",
-                            text);
-    *out_s = value * time->unit_s;
+    const double time_s = value * time->unit_s;
+    if (time_s < time_least_s || time_s > time_most_s)
+        return wg__csv_fail(csv, time->column, err,
+                            "'%.40s' is no time of a kernel, expected 1 ns to 1000 s", text);
+    *out_s = time_s;
     return WG_OK;
 }

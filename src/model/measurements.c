@@ -161,15 +161,33 @@ static enum wg_code read_record(struct reader *reader, struct wg_error *err)
     return code;
 }
 
+static enum wg_code no_dtype(const struct reader *reader, struct wg_error *err)
+{
+    const char *option = reader->opts->dtype_option;
+    if (option == NULL)
+        return wg__fail(err, WG_EDATA,
+                        "%s:1: no column dtype, and no precision is given for the file",
+                        reader->name);
+    return wg__fail(err, WG_EDATA, "%s:1: no column dtype; %s says of which the data are",
+                    reader->name, option);
+}
+
+static enum wg_code no_rows(const struct reader *reader, struct wg_error *err)
+{
+    const char *which = reader->opts->where_count != 0 ? " that meets the conditions" : "";
+    if (reader->out->unmeasured == 0)
+        return wg__fail(err, WG_EDATA, "%s: no measurement in it%s", reader->name, which);
+    return wg__fail(err, WG_EDATA, "%s: no measurement in it%s: %zu without a time", reader->name,
+                    which, reader->out->unmeasured);
+}
+
 static enum wg_code read_records(struct reader *reader, struct wg_error *err)
 {
     enum wg_code code =
         wg__measurement_columns_find(&reader->columns, reader->csv, reader->name, err);
     if (code == WG_OK && reader->columns.at[WG_MEASUREMENT_DTYPE] == WG_MEASUREMENT_NO_COLUMN &&
         !reader->opts->has_dtype)
-        code =
-            wg__fail(err, WG_EDATA, "%s:1: no column dtype, and no precision is given for the file",
-                     reader->name);
+        code = no_dtype(reader, err);
     if (code == WG_OK)
         code = open_choices(reader, err);
     for (bool has_record = true; code == WG_OK && has_record;) {
@@ -178,8 +196,7 @@ static enum wg_code read_records(struct reader *reader, struct wg_error *err)
             code = read_record(reader, err);
     }
     if (code == WG_OK && reader->out->count == 0)
-        code = wg__fail(err, WG_EDATA, "%s: no measurement in it%s", reader->name,
-                        reader->opts->where_count != 0 ? " that meets the conditions" : "");
+        code = no_rows(reader, err);
     return code;
 }
 
@@ -303,6 +320,7 @@ enum wg_code wg__measurements_keep(struct wg_measurements *measurements,
         if (kept == 0)
             return none_left(measurements, gpu, err);
     }
+    measurements->of_other_gpus += measurements->count - kept;
     measurements->count = kept;
     return WG_OK;
 }

@@ -36,6 +36,7 @@ enum { WG_MEASUREMENTS_MAX = 4000000, WG_MEASUREMENT_NAMES_MAX = 1024 };
 struct wg_measurements_opts {
     bool has_dtype; /* dtype is that of files that have no such column */
     enum wg_dtype dtype;
+    const char *dtype_option; /* how a user gives it, for messages; NULL: not by an option */
     const char *const *where; /* "COLUMN=VALUE": only rows where it is so ("split=test") */
     size_t where_count;
 };
@@ -44,7 +45,8 @@ struct wg_measurements {
     struct wg_arena arena; /* gpu and op texts; equal ones are one pointer */
     struct wg_measured *rows;
     size_t count;
-    size_t unmeasured; /* rows, or passes, without a time */
+    size_t unmeasured;    /* rows, or passes, without a time */
+    size_t of_other_gpus; /* that wg__measurements_keep has left out */
 };
 
 /* Whether a file begins with a header of measurements; false also where it cannot be read, or only

@@ -89,13 +89,15 @@ struct field {
 };
 
 #define FIELD(name, low, high, member) {name, low, high, offsetof(struct wg_calibrated, member)}
+/* Wide enough for what a fit to any times from 1 ns to 1000 s gives: a calibration that was written
+ * can be read. */
 static const struct field fields[] = {
     FIELD("dense_flops", 1e9, 1e18, dense_flops),
     FIELD("memory_bandwidth_bytes_per_s", 1e6, 1e15, memory_bandwidth_bytes_per_s),
     FIELD("tdp_w", 1.0, 1e5, tdp_w),
-    FIELD("flops_share", 1e-3, 4.0, params.flops_share),
+    FIELD("flops_share", 1e-5, 32.0, params.flops_share),
     FIELD("bandwidth_share", 1e-3, 4.0, params.bandwidth_share),
-    FIELD("floor_s", 1e-9, 1.0, params.floor_s),
+    FIELD("floor_s", 1e-9, 1e4, params.floor_s),
     FIELD("start_s", 0.0, 1.0, params.start_s),
     FIELD("split_s", 0.0, 1.0, params.split_s),
     FIELD("norm", 1.0, 64.0, params.norm),
@@ -115,11 +117,11 @@ static enum wg_code read_error(const struct place *place, const json_t *json, co
     const json_t *mape = json_object_get(value, "mape");
     enum wg_code code = WG_OK;
     if (!json_is_null(mape))
-        code = read_number(place, mape, field, 0.0, 1e6, &out->mape);
+        code = read_number(place, mape, field, 0.0, 1e15, &out->mape);
     if (code == WG_OK)
-        code = read_number(place, json_object_get(value, "low"), field, 1e-6, 1.0, &out->low);
+        code = read_number(place, json_object_get(value, "low"), field, 1e-15, 1.0, &out->low);
     if (code == WG_OK)
-        code = read_number(place, json_object_get(value, "high"), field, 1.0, 1e6, &out->high);
+        code = read_number(place, json_object_get(value, "high"), field, 1.0, 1e15, &out->high);
     if (code == WG_OK)
         code = read_number(place, json_object_get(value, "rows"), field, 0.0, 1e12, &out->rows);
     return code;

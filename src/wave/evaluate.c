@@ -29,8 +29,8 @@ static int compare_curves(const struct wg_measured *a, const struct wg_measured 
     int order = a->is_conv - b->is_conv;
     if (order == 0)
         order = (int)a->gemm.dtype - (int)b->gemm.dtype;
-    if (order == 0 && a->op != NULL && b->op != NULL)
-        order = strcmp(a->op, b->op);
+    if (order == 0)
+        order = strcmp(a->op != NULL ? a->op : "", b->op != NULL ? b->op : "");
     if (order == 0)
         order = compare_numbers(a->gemm.batch, b->gemm.batch);
     if (order == 0)
@@ -118,6 +118,7 @@ static void measure_errors(struct wg_evaluation *out, const struct wg_evaluated 
         double time_s = rows[i].row->time_s;
         scratch[i] = fabs(rows[i].predicted_s / time_s - 1.0);
         roofline += fabs(rows[i].roofline_s / time_s - 1.0);
+        out->recalled += rows[i].is_recalled;
         if (isnan(rows[i].low_s) || isnan(rows[i].high_s))
             continue;
         ranged += 1.0;

@@ -12,10 +12,10 @@
  *             one that is none.
  *     advice  of the m in [m0, 1.25 * m0], for each m0 >= 64: the measured throughput at the m with
  *             the best predicted throughput, as a share of the best measured. Beside it the rule of
- *             thumb: the largest multiple of 64, 128, 256 or 512 in the window (the window's
- * largest m where there is none), whichever multiple is best on these very data. tail    the
- * predicted share of the time that idle SMs of the last wave cost, ranked against the measured loss
- * 1 - full_s / time_s, where blocks fill at least one wave.
+ *             thumb: the largest multiple of 64, 128, 256 or 512 in the window (the largest m where
+ *             there is none), whichever multiple is best on these very data.
+ *     tail    the predicted share of the time that idle SMs of the last wave cost, ranked against
+ *             the measured loss 1 - full_s / time_s, where blocks fill more than one wave.
  *
  * Values that the data cannot give are NAN.
  *
@@ -31,11 +31,12 @@ struct wg_evaluated {
     double predicted_s, low_s, high_s; /* low and high NAN: no range */
     double full_s;                     /* the prediction less its tail */
     double waves;
+    bool is_recalled;  /* this very shape was in the calibration: no prediction to speak of */
     double roofline_s; /* the data sheet's, no more */
 };
 
 struct wg_evaluation {
-    size_t rows;
+    size_t rows, recalled;
     double mape, median_ape;
     double coverage; /* share of rows within low_s .. high_s */
     double spearman_tail;

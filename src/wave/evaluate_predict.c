@@ -42,6 +42,7 @@ static enum wg_code predict_row(const struct wg_kernel_model *model, const struc
         .high_s = prediction.high_s,
         .full_s = prediction.time_s - prediction.tail_s,
         .waves = prediction.waves,
+        .is_recalled = prediction.origin == WG_ORIGIN_MEASURED,
         .roofline_s = roofline(gpu, row),
     };
     return WG_OK;

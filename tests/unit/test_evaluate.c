@@ -67,6 +67,37 @@ static void counts_steps_of_near_sizes_on_one_curve(void **state)
     check_close(out.step_precision, 0.5, 1e-12);
 }
 
+static void parts_curves_of_operators_from_those_that_name_none(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"b", NULL, "a", NULL, "b", "a"};
+    struct curve curve = {.count = 0};
+    struct wg_evaluation out;
+    /* On each curve 64 -> 80 is a step; between two curves there would be others. */
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        const double scale = ops[i] == NULL ? 1 : ops[i][0] == 'a' ? 10 : 100;
+        add(&curve, 8, i < 3 ? 64 : 80, scale * (i < 3 ? 1 : 1.2), scale * (i < 3 ? 1 : 1.2));
+        curve.measured[i].op = ops[i];
+    }
+    assert_int_equal(wg__evaluate(&out, curve.rows, curve.count, NULL), WG_OK);
+    assert_int_equal(out.steps, 3);
+    check_close(out.step_recall, 1.0, 1e-12);
+    check_close(out.step_precision, 1.0, 1e-12);
+}
+
+static void counts_rows_that_were_recalled(void **state)
+{
+    (void)state;
+    struct curve curve = {.count = 0};
+    struct wg_evaluation out;
+    add(&curve, 8, 8, 10, 11);
+    add(&curve, 8, 16, 10, 10);
+    curve.rows[1].is_recalled = true;
+    assert_int_equal(wg__evaluate(&out, curve.rows, curve.count, NULL), WG_OK);
+    assert_int_equal(out.rows, 2);
+    assert_int_equal(out.recalled, 1);
+}
+
 static void ranks_cliffs_by_the_rise_told(void **state)
 {
     (void)state;
@@ -195,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_errors_and_what_the_range_holds),
         cmocka_unit_test(counts_steps_of_near_sizes_on_one_curve),
+        cmocka_unit_test(parts_curves_of_operators_from_those_that_name_none),
+        cmocka_unit_test(counts_rows_that_were_recalled),
         cmocka_unit_test(ranks_cliffs_by_the_rise_told),
         cmocka_unit_test(measures_advice_against_the_best_of_each_window),
         cmocka_unit_test(ranks_tails_of_full_grids),

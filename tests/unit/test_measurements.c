@@ -380,8 +380,10 @@ static void says_which_column_of_which_line_is_wrong(void **state)
         {"m,n,k,ms\n1.5,2,3,4\n",
          "m.csv:2: column 'm': '1.5' is not a whole number from 1 to 2^31"},
         {"m,n,k,ms\n1,,3,4\n", "m.csv:2: column 'n': is empty, expected a whole number"},
-        {"m,n,k,ms\n1,2,3,-4\n", "m.csv:2: column 'ms': '-4' is no time, expected more than 0"},
-        {"m,n,k,ms\n1,2,3,0\n", "m.csv:2: column 'ms': '0' is no time, expected more than 0"},
+        {"m,n,k,ms\n1,2,3,-4\n",
+         "m.csv:2: column 'ms': '-4' is no time of a kernel, expected 1 ns to 1000 s"},
+        {"m,n,k,ms\n1,2,3,0\n",
+         "m.csv:2: column 'ms': '0' is no time of a kernel, expected 1 ns to 1000 s"},
         {"B,m,n,k,ms\n2147483648,2147483648,2147483648,3,4\n",
          "m.csv:2: column 'm': B * m * n is above 2^62"},
         {"m,n,k,grid,ms\n1,2,3,4;5,1\n", "m.csv:2: column 'grid': '4;5' is not a grid like 9x32x1"},
@@ -402,12 +404,19 @@ static void says_which_column_of_which_line_is_wrong(void **state)
         {"m,n,k,fwd_ms\n1,2,3,4\n",
          "m.csv:1: fwd_ms, dgrad_ms, wgrad_ms time convolutions, but there is a column m"},
         {"m,n,k,ms\n", "m.csv: no measurement in it"},
-        {"m,n,k,ms\n1,2,3,nan\n", "m.csv: no measurement in it"},
+        {"m,n,k,ms\n1,2,3,nan\n1,2,3,\n", "m.csv: no measurement in it: 2 without a time"},
+        {"m,n,k,us\n1,2,3,1e-320\n",
+         "m.csv:2: column 'us': '1e-320' is no time of a kernel, expected 1 ns to 1000 s"},
+        {"m,n,k,time_s\n1,2,3,1e300\n",
+         "m.csv:2: column 'time_s': '1e300' is no time of a kernel, expected 1 ns to 1000 s"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_error(cases[i].text, &fp32, WG_EDATA, cases[i].expected);
     expect_error("m,n,k,ms\n1,2,3,4\n", NULL, WG_EDATA,
                  "m.csv:1: no column dtype, and no precision is given for the file");
+    const struct wg_measurements_opts by_option = {.dtype_option = "--dtype"};
+    expect_error("m,n,k,ms\n1,2,3,4\n", &by_option, WG_EDATA,
+                 "m.csv:1: no column dtype; --dtype says of which the data are");
 }
 
 static void refuses_numbers_that_no_gpu_multiplies(void **state)
