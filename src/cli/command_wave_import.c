@@ -74,7 +74,7 @@ struct run {
     struct wg_wave_gpu gpu;
     struct wg_buffer text, csv;
     struct wg_json json;
-    size_t measured; /* rows of csv */
+    struct wg_wave_import_written written; /* into csv */
 };
 
 /* The GPU that a profile names, where the table knows it. */
@@ -101,7 +101,7 @@ static enum wg_code show_layers(const struct args *args, struct run *run,
         wg__wave_import_json(&import, &run->json);
     else
         wg__wave_import_text(&import, args->top, wg__wants_color(stdout), &run->text);
-    run->measured += wg__wave_import_csv(&import, &run->csv);
+    wg__wave_import_csv(&import, &run->csv, &run->written);
     wg__wave_import_fini(&import);
     return WG_OK;
 }
@@ -176,6 +176,32 @@ static enum wg_code show_file(const struct args *args, struct run *run, const ch
     return code;
 }
 
+static void tell_written(const struct args *args, struct run *run)
+{
+    const struct wg_wave_import_written *written = &run->written;
+    wg__buffer_printf(&run->text, "\nWritten to %s: %zu measurements of %zu layers", args->output,
+                      written->rows, written->layers);
+    if (written->left_out > 0)
+        wg__buffer_printf(&run->text, "; %zu measured ones multiply nothing that is known",
+                          written->left_out);
+    wg__buffer_puts(&run->text, "\n");
+}
+
+static void tell_written_json(const struct args *args, struct run *run)
+{
+    wg__json_key(&run->json, "output");
+    if (args->output == NULL) {
+        wg__json_null(&run->json);
+        return;
+    }
+    wg__json_object(&run->json);
+    wg__json_member_string(&run->json, "file", args->output);
+    wg__json_member_uint(&run->json, "rows", run->written.rows);
+    wg__json_member_uint(&run->json, "layers", run->written.layers);
+    wg__json_member_uint(&run->json, "left_out", run->written.left_out);
+    wg__json_close(&run->json);
+}
+
 static enum wg_code show_files(const struct args *args, struct run *run, const char *const *files,
                                size_t count, struct wg_error *err)
 {
@@ -196,15 +222,20 @@ static enum wg_code show_files(const struct args *args, struct run *run, const c
     wg__wave_import_csv_header(&run->csv);
     for (size_t i = 0; i < count && code == WG_OK; i++)
         code = show_file(args, run, files[i], i == 0, err);
-    if (code == WG_OK && args->json) {
-        wg__json_close(&run->json);
-        wg__json_close(&run->json);
-        wg__buffer_puts(&run->text, "\n");
-    }
-    if (code == WG_OK && args->output != NULL && run->measured == 0)
+    if (code == WG_OK && args->output != NULL && run->written.rows == 0)
         code = wg__fail(err, WG_EDATA,
                         "--output: no layer was measured and has a product that is known");
-    return code;
+    if (code != WG_OK)
+        return code;
+    if (args->json) {
+        wg__json_close(&run->json);
+        tell_written_json(args, run);
+        wg__json_close(&run->json);
+        wg__buffer_puts(&run->text, "\n");
+    } else if (args->output != NULL) {
+        tell_written(args, run);
+    }
+    return WG_OK;
 }
 
 static enum wg_code write_results(const struct args *args, const struct run *run,
@@ -235,7 +266,7 @@ static enum wg_code take_files(int *argc, char ***argv, const char *files[FILES_
 static int run_import(int argc, char *argv[])
 {
     struct args args = {.json = false};
-    struct run run = {.measured = 0};
+    struct run run = {.written = {0}};
     struct wg_error err;
     const char *files[FILES_MAX];
     size_t count = 0;

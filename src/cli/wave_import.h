@@ -86,10 +86,17 @@ void wg__wave_import_measured_text(const struct wg_wave_import_measured *measure
 void wg__wave_import_measured_json(const struct wg_wave_import_measured *measured,
                                    struct wg_json *json);
 
+/* What measurements were made of: `layers` became `rows`, as the same ones are one; `left_out` were
+ * measured, too, but multiply nothing, or what they multiply is not known. */
+struct wg_wave_import_written {
+    size_t rows, layers, left_out;
+};
+
 /* Own measurements as model/measurements.h reads them; the header, then the layers that were
  * measured and whose product is known, those that are the same as one with their median time.
- * Returns how many rows. */
+ * Adds to `written`. */
 void wg__wave_import_csv_header(struct wg_buffer *out);
-size_t wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer *out);
+void wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer *out,
+                         struct wg_wave_import_written *written);
 
 #endif

@@ -107,16 +107,7 @@ static struct run_of join(const struct wg_wave_import_row **rows, size_t count)
 void wg__wave_import_csv_header(struct wg_buffer *out)
 {
     wg__buffer_puts(out, "gpu,op,dtype,B,m,n,k,N,C,K,R,S,H,W,stride_h,stride_w,pad_h,pad_w,"
-                         "dilation,groups,kernel,grid,runs,ms\n");
-}
-
-/* Whether the columns can say it: paddings and dilations that differ they cannot. */
-static bool is_sayable(const struct wg_layer *layer)
-{
-    const struct wg_conv *conv = &layer->conv;
-    return layer->kind != WG_LAYER_CONV ||
-           (conv->pad_top == conv->pad_bottom && conv->pad_left == conv->pad_right &&
-            conv->dilation_h == conv->dilation_w);
+                         "pad_bottom,pad_right,dilation_h,dilation_w,groups,kernel,grid,runs,ms\n");
 }
 
 static void put_sizes(struct wg_buffer *out, const struct wg_wave_import_row *row)
@@ -125,15 +116,16 @@ static void put_sizes(struct wg_buffer *out, const struct wg_wave_import_row *ro
     const struct wg_conv *conv = &layer->conv;
     const struct wg_gemm *gemm = &row->gemm;
     if (layer->kind == WG_LAYER_CONV) {
-        const uint64_t sizes[] = {conv->n,        conv->c,       conv->filters,  conv->r,
-                                  conv->s,        conv->h,       conv->w,        conv->stride_h,
-                                  conv->stride_w, conv->pad_top, conv->pad_left, conv->dilation_h,
-                                  conv->groups};
+        const uint64_t sizes[] = {
+            conv->n,         conv->c,          conv->filters,    conv->r,
+            conv->s,         conv->h,          conv->w,          conv->stride_h,
+            conv->stride_w,  conv->pad_top,    conv->pad_left,   conv->pad_bottom,
+            conv->pad_right, conv->dilation_h, conv->dilation_w, conv->groups};
         wg__buffer_puts(out, ",,,,");
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             wg__buffer_printf(out, "%" PRIu64 ",", sizes[i]);
     } else {
-        wg__buffer_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",,,,,,,,,,,,,,",
+        wg__buffer_printf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",,,,,,,,,,,,,,,,,",
                           gemm->batch, gemm->m, gemm->n, gemm->k);
     }
 }
@@ -174,7 +166,8 @@ static size_t join_all(const struct wg_wave_import_row **rows, size_t count, str
     return joined;
 }
 
-size_t wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer *out)
+void wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer *out,
+                         struct wg_wave_import_written *written)
 {
     const struct wg_wave_import_row **rows = wg__alloc_zeroed(import->count, sizeof *rows);
     struct run_of *runs = wg__alloc_zeroed(import->count, sizeof *runs);
@@ -182,8 +175,12 @@ size_t wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer
     if (rows != NULL && runs != NULL) {
         for (size_t i = 0; i < import->count; i++) {
             const struct wg_wave_import_row *row = &import->rows[i];
-            if (row->has_gemm && row->layer->measured_s > 0.0 && is_sayable(row->layer))
+            if (!(row->layer->measured_s > 0.0))
+                continue;
+            if (row->has_gemm)
                 rows[count++] = row;
+            else
+                written->left_out++;
         }
         joined = join_all(rows, count, runs);
         for (size_t i = 0; i < joined; i++)
@@ -193,5 +190,6 @@ size_t wg__wave_import_csv(const struct wg_wave_import *import, struct wg_buffer
     }
     wg__free(rows);
     wg__free(runs);
-    return joined;
+    written->rows += joined;
+    written->layers += count;
 }

@@ -36,9 +36,13 @@
     X(STRIDE_H, "stride_h", NULL, NULL)                                                            \
     X(STRIDE_W, "stride_w", NULL, NULL)                                                            \
     X(PAD, "pad", "padding", NULL)                                                                 \
-    X(PAD_H, "pad_h", NULL, NULL)                                                                  \
-    X(PAD_W, "pad_w", NULL, NULL)                                                                  \
+    X(PAD_H, "pad_h", "pad_top", NULL)                                                             \
+    X(PAD_W, "pad_w", "pad_left", NULL)                                                            \
+    X(PAD_BOTTOM, "pad_bottom", NULL, NULL)                                                        \
+    X(PAD_RIGHT, "pad_right", NULL, NULL)                                                          \
     X(DILATION, "dilation", NULL, NULL)                                                            \
+    X(DILATION_H, "dilation_h", NULL, NULL)                                                        \
+    X(DILATION_W, "dilation_w", NULL, NULL)                                                        \
     X(GROUPS, "groups", NULL, NULL)                                                                \
     X(BIAS, "bias", "has_bias", NULL)
 

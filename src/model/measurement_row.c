@@ -149,11 +149,17 @@ static enum wg_code read_conv(const struct row *row, struct wg_conv *conv, struc
                                    {WG_MEASUREMENT_STRIDE_H, &conv->stride_h, 1.0, false},
                                    {WG_MEASUREMENT_STRIDE_W, &conv->stride_w, 1.0, false},
                                    {WG_MEASUREMENT_PAD_H, &conv->pad_top, 0.0, false},
-                                   {WG_MEASUREMENT_PAD_W, &conv->pad_left, 0.0, false}};
+                                   {WG_MEASUREMENT_PAD_W, &conv->pad_left, 0.0, false},
+                                   {WG_MEASUREMENT_DILATION_H, &conv->dilation_h, 1.0, false},
+                                   {WG_MEASUREMENT_DILATION_W, &conv->dilation_w, 1.0, false}};
     code = READ_FIELDS(row, second, err);
+    if (code != WG_OK)
+        return code;
     conv->pad_bottom = conv->pad_top;
     conv->pad_right = conv->pad_left;
-    return code;
+    const struct field third[] = {{WG_MEASUREMENT_PAD_BOTTOM, &conv->pad_bottom, 0.0, false},
+                                  {WG_MEASUREMENT_PAD_RIGHT, &conv->pad_right, 0.0, false}};
+    return READ_FIELDS(row, third, err);
 }
 
 static const struct {

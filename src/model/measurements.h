@@ -9,8 +9,9 @@
  *
  * Columns stand in any order, others are ignored; plain or gzipped. Case tells two columns apart
  * only where a file has both kinds of rows (n and N); there op, or an empty C, tells which a row
- * is. S and W are R and H where they are left out, stride and groups 1, pad 0; stride_h, stride_w,
- * pad_h and pad_w may differ. The time is the first of ms, us, median_ms, time_ms, latency_ms,
+ * is. S and W are R and H where they are left out, stride, dilation and groups 1, pad 0. stride_h,
+ * stride_w, dilation_h, dilation_w, pad_h, pad_w may differ, and pad_bottom from pad_h, pad_right
+ * from pad_w. The time is the first of ms, us, median_ms, time_ms, latency_ms,
  * mean_ms, min_ms (each also _us, and time_s); or fwd_ms, dgrad_ms, wgrad_ms of the passes of one
  * convolution. A time that says nothing ("", nan, N/A) was not measured: its row is counted, not
  * kept.
