@@ -42,7 +42,8 @@ static void add(struct ratios *ratios, double measured_s, double predicted_s)
     ratios->absolute += fabs(predicted_s / measured_s - 1.0);
 }
 
-static void test_row(const struct wg_kernel_params *params, const struct wg_forest *correction,
+static void test_row(const struct wg_kernel_params *params,
+                     const struct wg_forest_index *correction,
                      const struct wg_wave_machine *machine, const struct wg_class_row *row,
                      struct ratios *known, struct ratios *chosen)
 {
@@ -78,9 +79,12 @@ static enum wg_code test_fold(const struct wg_gpu_spec *gpu, enum wg_op_class op
     if (params == NULL)
         return wg__fail(err, WG_ENOMEM, "out of memory for a fold of %zu rows", kept);
     enum wg_code code = wg__class_fit(params, gpu, op, others, kept, err);
-    struct wg_forest *correction = NULL;
+    struct wg_forest *forest = NULL;
+    struct wg_forest_index *correction = NULL;
     if (code == WG_OK)
-        code = wg__class_correction_fit(&correction, params, gpu, others, kept, err);
+        code = wg__class_correction_fit(&forest, params, gpu, others, kept, err);
+    if (code == WG_OK)
+        code = wg__forest_index_new(&correction, forest, err);
     struct wg_wave_machine machine;
     if (code == WG_OK)
         wg__wave_machine_init(&machine, gpu, rows[0].gemm.dtype, params);
@@ -88,6 +92,7 @@ static enum wg_code test_fold(const struct wg_gpu_spec *gpu, enum wg_op_class op
         if (fold_of(&rows[i], large) == fold)
             test_row(params, correction, &machine, &rows[i], known, chosen);
     wg__free(correction);
+    wg__free(forest);
     wg__free(params);
     return code;
 }

@@ -68,7 +68,7 @@ void wg__correction_features(const struct wg_wave_machine *machine, const struct
         *out++ = gemm->m % row_units[i] == 0 ? 1.0F : 0.0F;
 }
 
-void wg__correct(const struct wg_forest *forest, const struct wg_wave_machine *machine,
+void wg__correct(const struct wg_forest_index *forest, const struct wg_wave_machine *machine,
                  const struct wg_wave_work *work, struct wg_kernel_choice *choice)
 {
     if (forest == NULL)

@@ -23,7 +23,7 @@ void wg__correction_features(const struct wg_wave_machine *machine, const struct
                              const struct wg_kernel_choice *choice,
                              float out[static WG_CORRECTION_FEATURES]);
 /* Scales the choice's times. `forest` may be NULL: nothing changes. */
-void wg__correct(const struct wg_forest *forest, const struct wg_wave_machine *machine,
+void wg__correct(const struct wg_forest_index *forest, const struct wg_wave_machine *machine,
                  const struct wg_wave_work *work, struct wg_kernel_choice *choice);
 
 #endif

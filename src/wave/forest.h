@@ -11,6 +11,10 @@
  *
  *     value(x) = bias + sum over trees t of scale[t] * leaf[t][bits of the questions]
  *
+ * A curve asks thousands of times, and a tree that looks up its own questions waits for memory at
+ * each. Turned round (the idea of QuickScorer, Lucchese et al., 2015), a feature runs through the
+ * questions that it answers with yes, sorted by border, and sets their bits.
+ *
  * The same rows, in the same order, give the same forest.
  *
  * Owns: a forest is one block of the caller's; no pointers in it.    Threads: asking: any.
@@ -46,6 +50,23 @@ struct wg_forest {
     struct wg_forest_tree trees[WG_FOREST_TREES_MAX];
 };
 
+/* A forest turned round for asking: not which features a tree asks for, but which trees' questions
+ * a feature answers with yes. Made of a forest, which may go. */
+struct wg_forest_index {
+    size_t feature_count, tree_count;
+    double bias;
+    /* Rising, each rounded down to a float, for floats are asked for; then infinity. */
+    float borders[WG_FOREST_FEATURES_MAX][WG_FOREST_BORDERS_MAX + 1];
+    /* A feature above so many borders answers questions from [f][0] to before [f][borders]. */
+    uint16_t question_end[WG_FOREST_FEATURES_MAX][WG_FOREST_BORDERS_MAX + 1];
+    struct {
+        uint16_t tree;
+        uint16_t bit; /* of the number of its leaf */
+    } questions[WG_FOREST_TREES_MAX * WG_FOREST_DEPTH_MAX];
+    double scale[WG_FOREST_TREES_MAX];
+    int8_t leaf[WG_FOREST_TREES_MAX][1 << WG_FOREST_DEPTH_MAX];
+};
+
 struct wg_forest_opts {
     size_t trees, depth; /* 1 .. TREES_MAX, 1 .. DEPTH_MAX */
     double rate;         /* share of what a tree finds that is taken; (0, 1] */
@@ -61,6 +82,10 @@ struct wg_forest_opts {
 enum wg_code wg__forest_fit(struct wg_forest *out, const float *features, size_t feature_count,
                             const double *target, size_t rows, const struct wg_forest_opts *opts,
                             struct wg_error *err);
-double wg__forest_value(const struct wg_forest *forest, const float *features);
+/* `*out` is the caller's, to be freed; NULL for no forest. WG_ENOMEM. */
+enum wg_code wg__forest_index_new(struct wg_forest_index **out, const struct wg_forest *forest,
+                                  struct wg_error *err);
+/* `features`: as many as the forest has. A NaN lies above no border. */
+double wg__forest_value(const struct wg_forest_index *index, const float *features);
 
 #endif

@@ -2,7 +2,9 @@
  *
  * The kernel with the least predicted time.
  *
- * Most candidates fall out by their larger part alone, before any root is taken.
+ * Most candidates fall out before any root is taken: by memory or by computing alone, or as the
+ * best one is no worse in both. What depends on the tile or on the split only is computed once, not
+ * a hundred times.
  *
  * Threads: pure, any thread.
  */
@@ -12,49 +14,82 @@
 
 #include "wave/choice_tree.h"
 
-/* Takes the candidate where it beats what is in `out`. */
-static void consider(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
-                     const struct wg_wave_work *work, size_t tile, unsigned split_k,
-                     struct wg_kernel_choice *out)
+/* What does not change while kernels are compared. */
+struct contest {
+    const struct wg_kernel_params *params;
+    const struct wg_wave_machine *machine;
+    const struct wg_wave_work *work;
+    struct wg_kernel_choice *best; /* its time's full_s is not finished */
+};
+
+/* Takes the candidate where it beats the best one. */
+static void consider(const struct contest *of, size_t tile, double tiles,
+                     const struct wg_wave_split *split)
 {
-    struct wg_wave_time time;
-    wg__wave_parts(machine, &params->tiles[tile], split_k, work, &time);
-    if (fmax(time.compute_s, time.memory_s) >= out->time.time_s)
+    const struct wg_tile_params *params = &of->params->tiles[tile];
+    const struct wg_wave_time *best = &of->best->time;
+    struct wg_wave_grid grid;
+    if (split->memory_s >= best->time_s)
         return;
-    wg__wave_finish(machine, &time);
-    if (time.time_s < out->time.time_s)
-        *out = (struct wg_kernel_choice){.tile = tile, .split_k = split_k, .time = time};
+    wg__wave_grid_init(&grid, of->machine, params, tiles, split, of->work->slow);
+    const double compute_s = wg__wave_compute_s(of->machine, params, split, &grid);
+    if (compute_s >= best->time_s ||
+        (compute_s >= best->compute_s && split->memory_s >= best->memory_s))
+        return;
+    struct wg_wave_time time;
+    wg__wave_parts(of->machine, params, split->split_k, of->work, &time);
+    wg__wave_finish_time(of->machine, &time);
+    if (time.time_s < best->time_s)
+        *of->best =
+            (struct wg_kernel_choice){.tile = tile, .split_k = split->split_k, .time = time};
 }
 
-static void choose_of_all(const struct wg_kernel_params *params,
-                          const struct wg_wave_machine *machine, const struct wg_wave_work *work,
-                          bool winograd, struct wg_kernel_choice *out)
+static void choose_of_all(const struct contest *of, bool winograd)
 {
+    const struct wg_kernel_params *params = of->params;
+    struct wg_wave_split splits[WG_SPLITS_MAX];
+    size_t split_count = 0;
+    /* Libraries leave a block some k to run through. */
+    while (split_count < params->split_count &&
+           (split_count == 0 || of->work->gemm.k >= 64 * (uint64_t)params->splits[split_count])) {
+        wg__wave_split_init(&splits[split_count], of->machine, of->work,
+                            split_count > 0 ? params->splits[split_count] : 1);
+        split_count++;
+    }
     for (size_t t = 0; t < params->tile_count; t++) {
-        if (params->tiles[t].is_winograd && !winograd)
+        const struct wg_tile_params *tile = &params->tiles[t];
+        if (tile->is_winograd && !winograd)
             continue;
-        consider(params, machine, work, t, 1, out);
-        for (size_t s = 1; s < params->split_count && !params->tiles[t].is_winograd; s++) {
-            /* Libraries leave a block some k to run through. */
-            if (work->gemm.k < 64 * (uint64_t)params->splits[s])
-                break;
-            consider(params, machine, work, t, params->splits[s], out);
-        }
+        const double tiles = wg__wave_tiles(&tile->kernel, &of->work->gemm);
+        for (size_t s = 0; s < (tile->is_winograd ? 1 : split_count); s++)
+            consider(of, t, tiles, &splits[s]);
+    }
+}
+
+/* Among what the library was seen to take for such sizes. */
+static void choose_of_options(const struct contest *of, uint64_t options, bool winograd)
+{
+    for (size_t i = 0; i < WG_CHOICES_MAX && options >> i != 0; i++) {
+        const struct wg_kernel_option *option = &of->params->options[i];
+        const struct wg_tile_params *tile = &of->params->tiles[option->tile];
+        if ((options >> i & 1) == 0 || (tile->is_winograd && !winograd))
+            continue;
+        struct wg_wave_split split;
+        wg__wave_split_init(&split, of->machine, of->work, option->split_k);
+        consider(of, option->tile, wg__wave_tiles(&tile->kernel, &of->work->gemm), &split);
     }
 }
 
 void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
                        const struct wg_wave_work *work, bool winograd, struct wg_kernel_choice *out)
 {
-    *out = (struct wg_kernel_choice){.split_k = 1, .time = {.time_s = INFINITY}};
-    uint64_t options = wg__choice_tree_options(params, &work->gemm);
-    for (size_t i = 0; i < WG_CHOICES_MAX && options >> i != 0; i++) {
-        const struct wg_kernel_option *option = &params->options[i];
-        if ((options >> i & 1) != 0 && (winograd || !params->tiles[option->tile].is_winograd))
-            consider(params, machine, work, option->tile, option->split_k, out);
-    }
+    const struct contest contest = {params, machine, work, out};
+    *out = (struct wg_kernel_choice){
+        .split_k = 1, .time = {.time_s = INFINITY, .compute_s = INFINITY, .memory_s = INFINITY}};
+    choose_of_options(&contest, wg__choice_tree_options(params, &work->gemm), winograd);
     if (!isfinite(out->time.time_s)) /* no tree, or none of its options is allowed */
-        choose_of_all(params, machine, work, winograd, out);
+        choose_of_all(&contest, winograd);
+    wg__wave_finish_full(machine, &out->time);
 }
 
 void wg__tile_of(const struct wg_kernel_params *params, const struct wg_kernel *kernel,

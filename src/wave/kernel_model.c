@@ -24,7 +24,7 @@ struct slot {
     size_t point_count;
     struct wg_kernel_params params;
     struct wg_wave_machine machine;
-    struct wg_forest *correction; /* NULL: none */
+    struct wg_forest_index *correction; /* NULL: none */
 };
 
 struct wg_kernel_model {
@@ -66,15 +66,6 @@ static bool corrects(const struct wg_kernel_model *model, enum wg_dtype dtype, e
            (dtype == entry->dtype || both_sixteen) && is_same_chip;
 }
 
-static bool copy_correction(struct slot *slot, const struct wg_calibrated *entry)
-{
-    slot->correction = wg__alloc(sizeof *slot->correction);
-    if (slot->correction == NULL)
-        return false;
-    *slot->correction = *entry->correction;
-    return true;
-}
-
 static enum wg_code fill_slot(struct wg_kernel_model *model,
                               const struct wg_calibration *calibration, enum wg_dtype dtype,
                               enum wg_op_class op, struct wg_error *err)
@@ -88,8 +79,11 @@ static enum wg_code fill_slot(struct wg_kernel_model *model,
     if (!slot->has_params)
         return WG_OK;
     wg__wave_machine_init(&slot->machine, &model->gpu, dtype, &slot->params);
-    if (corrects(model, dtype, op, entry) && !copy_correction(slot, entry))
-        return wg__fail(err, WG_ENOMEM, "out of memory for the kernel model of %s", model->id);
+    if (corrects(model, dtype, op, entry)) {
+        enum wg_code code = wg__forest_index_new(&slot->correction, entry->correction, err);
+        if (code != WG_OK)
+            return code;
+    }
     if (slot->is_transferred || entry->op != op || entry->dtype != dtype || entry->point_count == 0)
         return WG_OK;
     slot->points = wg__realloc_array(NULL, entry->point_count, sizeof *slot->points);

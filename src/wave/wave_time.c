@@ -44,29 +44,42 @@ static double ceil_div(uint64_t value, unsigned by)
     return (double)whole;
 }
 
-void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
-                    unsigned split_k, const struct wg_wave_work *work, struct wg_wave_time *out)
+void wg__wave_split_init(struct wg_wave_split *split, const struct wg_wave_machine *machine,
+                         const struct wg_wave_work *work, unsigned split_k)
 {
-    const struct wg_kernel *kernel = &tile->kernel;
     const struct wg_gemm *gemm = &work->gemm;
-    double blocks = (double)gemm->batch * ceil_div(gemm->m, kernel->tile_m) *
-                    ceil_div(gemm->n, kernel->tile_n) * (double)split_k;
-    double k = ceil_div(gemm->k, split_k) + tile->prologue_k;
-    double block_s = 2.0 * (double)kernel->tile_m * (double)kernel->tile_n * k * work->slow /
-                     (machine->sm_flops_per_s * tile->efficiency);
-    double per_sm = blocks / machine->sms;
-    double whole = ceil(per_sm / tile->step) * tile->step;
-    double cost = (1.0 - tile->overlap) * whole + tile->overlap * fmax(per_sm, 1.0);
     double bytes = work->bytes;
     if (split_k > 1) /* partial sums are written and read in 32 bits */
         bytes += machine->split_traffic * 4.0 * (double)split_k * (double)gemm->batch *
                  (double)gemm->m * (double)gemm->n;
-    out->blocks = blocks < 0x1p63 ? (uint64_t)blocks : UINT64_MAX;
-    out->waves = per_sm / tile->step;
-    double start_s = machine->start_s + tile->start_s + (split_k > 1 ? machine->split_s : 0.0);
-    out->compute_s = block_s * (cost + tile->fill) + start_s;
-    out->memory_s = bytes / machine->bandwidth_bytes_per_s;
-    out->full_s = block_s * (per_sm + tile->fill) + start_s;
+    *split = (struct wg_wave_split){
+        .split_k = split_k,
+        .k = ceil_div(gemm->k, split_k),
+        .start_s = split_k > 1 ? machine->split_s : 0.0,
+        .memory_s = bytes / machine->bandwidth_bytes_per_s,
+    };
+}
+
+double wg__wave_tiles(const struct wg_kernel *kernel, const struct wg_gemm *gemm)
+{
+    return (double)gemm->batch * ceil_div(gemm->m, kernel->tile_m) *
+           ceil_div(gemm->n, kernel->tile_n);
+}
+
+void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
+                    unsigned split_k, const struct wg_wave_work *work, struct wg_wave_time *out)
+{
+    struct wg_wave_split split;
+    struct wg_wave_grid grid;
+    wg__wave_split_init(&split, machine, work, split_k);
+    wg__wave_grid_init(&grid, machine, tile, wg__wave_tiles(&tile->kernel, &work->gemm), &split,
+                       work->slow);
+    out->blocks = grid.blocks < 0x1p63 ? (uint64_t)grid.blocks : UINT64_MAX;
+    out->waves = grid.per_sm / tile->step;
+    out->compute_s = wg__wave_compute_s(machine, tile, &split, &grid);
+    out->memory_s = split.memory_s;
+    out->full_s = grid.block_s * (grid.per_sm + tile->fill) +
+                  (machine->start_s + tile->start_s + split.start_s);
 }
 
 static double meet(const struct wg_wave_machine *machine, double compute_s, double memory_s)
@@ -81,8 +94,18 @@ static double meet(const struct wg_wave_machine *machine, double compute_s, doub
     return high * sqrt(sqrt(1.0 + low * low * low * low));
 }
 
-void wg__wave_finish(const struct wg_wave_machine *machine, struct wg_wave_time *out)
+void wg__wave_finish_time(const struct wg_wave_machine *machine, struct wg_wave_time *out)
 {
     out->time_s = meet(machine, out->compute_s, out->memory_s);
+}
+
+void wg__wave_finish_full(const struct wg_wave_machine *machine, struct wg_wave_time *out)
+{
     out->full_s = fmin(out->time_s, meet(machine, out->full_s, out->memory_s));
+}
+
+void wg__wave_finish(const struct wg_wave_machine *machine, struct wg_wave_time *out)
+{
+    wg__wave_finish_time(machine, out);
+    wg__wave_finish_full(machine, out);
 }

@@ -51,6 +51,21 @@ struct wg_wave_time {
     uint64_t blocks;
 };
 
+/* What is the same for all tiles at one split of k. */
+struct wg_wave_split {
+    unsigned split_k;
+    double k;       /* that a block runs through */
+    double start_s; /* more where k is split */
+    double memory_s;
+};
+
+/* How a kernel's blocks lie on the SMs. */
+struct wg_wave_grid {
+    double block_s; /* one block's time on an SM */
+    double blocks, per_sm;
+    double whole_per_sm; /* a multiple of the tile's step */
+};
+
 void wg__wave_machine_init(struct wg_wave_machine *machine, const struct wg_gpu_spec *gpu,
                            enum wg_dtype dtype, const struct wg_kernel_params *params);
 
@@ -58,10 +73,51 @@ void wg__wave_machine_init(struct wg_wave_machine *machine, const struct wg_gpu_
 void wg__wave_work_init(struct wg_wave_work *work, const struct wg_wave_machine *machine,
                         const struct wg_gemm *gemm, double bytes);
 
-/* All but time_s, and full_s of compute only, without roots: enough for comparing kernels. */
+void wg__wave_split_init(struct wg_wave_split *split, const struct wg_wave_machine *machine,
+                         const struct wg_wave_work *work, unsigned split_k);
+/* Tiles that cover the product, which is thread blocks before k is split. */
+double wg__wave_tiles(const struct wg_kernel *kernel, const struct wg_gemm *gemm);
+
+/* ceil of what is not negative, without a call. */
+static inline double wg__wave_whole(double value)
+{
+    if (!(value < 0x1p52))
+        return value; /* a whole number */
+    const double below = (double)(int64_t)value;
+    return below < value ? below + 1.0 : below;
+}
+
+/* The next two make a kernel's compute_s; they are here for who compares a hundred kernels. */
+static inline void wg__wave_grid_init(struct wg_wave_grid *grid,
+                                      const struct wg_wave_machine *machine,
+                                      const struct wg_tile_params *tile, double tiles,
+                                      const struct wg_wave_split *split, double slow)
+{
+    const double k = split->k + tile->prologue_k;
+    grid->block_s = 2.0 * (double)tile->kernel.tile_m * (double)tile->kernel.tile_n * k * slow /
+                    (machine->sm_flops_per_s * tile->efficiency);
+    grid->blocks = tiles * (double)split->split_k;
+    grid->per_sm = grid->blocks / machine->sms;
+    grid->whole_per_sm = wg__wave_whole(grid->per_sm / tile->step) * tile->step;
+}
+
+static inline double wg__wave_compute_s(const struct wg_wave_machine *machine,
+                                        const struct wg_tile_params *tile,
+                                        const struct wg_wave_split *split,
+                                        const struct wg_wave_grid *grid)
+{
+    const double start_s = machine->start_s + tile->start_s + split->start_s;
+    const double least = grid->per_sm > 1.0 ? grid->per_sm : 1.0;
+    const double cost = (1.0 - tile->overlap) * grid->whole_per_sm + tile->overlap * least;
+    return grid->block_s * (cost + tile->fill) + start_s;
+}
+
+/* All but time_s, and full_s of compute only, without roots. */
 void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
                     unsigned split_k, const struct wg_wave_work *work, struct wg_wave_time *out);
-/* Completes what wave_parts began. */
+/* Completes what wave_parts began: time_s, then full_s, or both. */
+void wg__wave_finish_time(const struct wg_wave_machine *machine, struct wg_wave_time *out);
+void wg__wave_finish_full(const struct wg_wave_machine *machine, struct wg_wave_time *out);
 void wg__wave_finish(const struct wg_wave_machine *machine, struct wg_wave_time *out);
 
 #endif

@@ -48,6 +48,95 @@ static float features[ROWS * FEATURES];
 static double target[ROWS];
 static struct wg_forest forest;
 
+/* Asked by walking each tree, as the header has it. */
+static double walked(const struct wg_forest *of, const float *x)
+{
+    double sum = of->bias;
+    for (size_t t = 0; t < of->tree_count; t++) {
+        unsigned leaf = 0;
+        for (size_t level = 0; level < of->depth; level++) {
+            const size_t f = of->trees[t].feature[level], border = of->trees[t].border[level];
+            if (border < of->border_count[f] && (double)x[f] > of->borders[f][border])
+                leaf |= 1U << level;
+        }
+        sum += of->trees[t].scale * of->trees[t].leaf[leaf];
+    }
+    return sum;
+}
+
+static struct wg_forest_index *index_of(const struct wg_forest *of)
+{
+    struct wg_forest_index *index = NULL;
+    assert_int_equal(wg__forest_index_new(&index, of, NULL), WG_OK);
+    assert_non_null(index);
+    return index;
+}
+
+static double value_of(const struct wg_forest *of, const float *x)
+{
+    struct wg_forest_index *index = index_of(of);
+    double value = wg__forest_value(index, x);
+    wg__free(index);
+    return value;
+}
+
+static void check_same(const struct wg_forest *of, const struct wg_forest_index *index,
+                       const float *x)
+{
+    double fast = wg__forest_value(index, x), slow = walked(of, x);
+    assert_memory_equal(&fast, &slow, sizeof fast);
+}
+
+static void makes_up(struct wg_forest *out, struct wg_rng *rng)
+{
+    *out = (struct wg_forest){.feature_count = WG_FOREST_FEATURES_MAX,
+                              .depth = 1 + wg__rng_below(rng, WG_FOREST_DEPTH_MAX),
+                              .tree_count = wg__rng_below(rng, WG_FOREST_TREES_MAX + 1),
+                              .bias = wg__rng_uniform(rng)};
+    for (size_t f = 0; f < out->feature_count; f++) {
+        const double from = ldexp(1.0, (int)wg__rng_below(rng, 60) - 30);
+        out->border_count[f] = (uint8_t)wg__rng_below(rng, WG_FOREST_BORDERS_MAX + 1);
+        for (size_t i = 0; i < out->border_count[f]; i++) /* some closer than floats are */
+            out->borders[f][i] = from * (1.0 + (double)i * (f % 2 == 0 ? 1e-9 : 0.1));
+    }
+    for (size_t t = 0; t < out->tree_count; t++) {
+        out->trees[t].scale = wg__rng_uniform(rng);
+        for (size_t level = 0; level < out->depth; level++) {
+            out->trees[t].feature[level] = (uint8_t)wg__rng_below(rng, WG_FOREST_FEATURES_MAX);
+            out->trees[t].border[level] = (uint8_t)wg__rng_below(rng, WG_FOREST_BORDERS_MAX + 1);
+        }
+        for (size_t leaf = 0; leaf < (size_t)1 << out->depth; leaf++)
+            out->trees[t].leaf[leaf] = (int8_t)((int)wg__rng_below(rng, 91) - WG_FOREST_LEAF_MAX);
+    }
+}
+
+static void says_the_same_to_the_last_bit_as_walking_each_tree(void **state)
+{
+    (void)state;
+    static const float odd[] = {0.0F, -0.0F, NAN, INFINITY, -INFINITY, 1e38F, -1e38F, 1e-40F};
+    struct wg_rng rng;
+    wg__rng_init(&rng, 11);
+    for (size_t round = 0; round < 40; round++) {
+        float x[WG_FOREST_FEATURES_MAX];
+        makes_up(&forest, &rng);
+        struct wg_forest_index *index = index_of(&forest);
+        for (size_t ask = 0; ask < 50; ask++) {
+            for (size_t f = 0; f < WG_FOREST_FEATURES_MAX; f++) {
+                const size_t count = forest.border_count[f];
+                if (count == 0 || wg__rng_below(&rng, 8) == 0) {
+                    x[f] = odd[wg__rng_below(&rng, sizeof odd / sizeof *odd)];
+                    continue;
+                }
+                const float at = (float)forest.borders[f][wg__rng_below(&rng, (uint32_t)count)];
+                const float beside[] = {at, nextafterf(at, INFINITY), nextafterf(at, -INFINITY)};
+                x[f] = beside[wg__rng_below(&rng, 3)];
+            }
+            check_same(&forest, index, x);
+        }
+        wg__free(index);
+    }
+}
+
 static void learns_steps_of_rows_that_it_did_not_see(void **state)
 {
     (void)state;
@@ -55,11 +144,13 @@ static void learns_steps_of_rows_that_it_did_not_see(void **state)
     assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
     make_rows(features, target, 2);
     double worst = 0.0, sum = 0.0;
+    struct wg_forest_index *index = index_of(&forest);
     for (size_t i = 0; i < ROWS; i++) {
-        double wrong = fabs(wg__forest_value(&forest, features + i * FEATURES) - target[i]);
+        double wrong = fabs(wg__forest_value(index, features + i * FEATURES) - target[i]);
         worst = fmax(worst, wrong);
         sum += wrong;
     }
+    wg__free(index);
     assert_true(sum / (double)ROWS < 0.02); /* steps are 0.1 and 1 high */
     assert_true(worst < 1.1);
 }
@@ -84,7 +175,7 @@ static void says_the_mean_where_nothing_tells_rows_apart(void **state)
     assert_int_equal(wg__forest_fit(&forest, features, 1, target, ROWS, &opts, NULL), WG_OK);
     const float far[] = {7.0F, -1e30F, 1e30F, NAN};
     for (size_t i = 0; i < 4; i++)
-        check_close(wg__forest_value(&forest, &far[i]), 1.5, 1e-6);
+        check_close(value_of(&forest, &far[i]), 1.5, 1e-6);
 }
 
 static void pulls_of_outliers_are_clipped(void **state)
@@ -129,8 +220,8 @@ static void reads_back_what_it_writes(void **state)
     assert_false(text.failed);
     read_text(text.data, FEATURES, &back, WG_OK, NULL);
     for (size_t i = 0; i < ROWS; i++)
-        check_close(wg__forest_value(&back, features + i * FEATURES),
-                    wg__forest_value(&forest, features + i * FEATURES), 1e-12);
+        check_close(walked(&back, features + i * FEATURES),
+                    walked(&forest, features + i * FEATURES), 1e-12);
     wg__buffer_fini(&text);
 }
 
@@ -164,8 +255,8 @@ static void refuses_what_no_forest_is(void **state)
     read_text("{\"depth\":1,\"bias\":0.5,\"borders\":[[1]],\"trees\":[[0.1,\"##\",\"#~\"]]}", 1,
               &forest, WG_OK, NULL);
     const float below = 1.0F, above = 1.5F;
-    check_close(wg__forest_value(&forest, &below), 0.5 - 4.5, 1e-12);
-    check_close(wg__forest_value(&forest, &above), 0.5 + 4.5, 1e-12);
+    check_close(value_of(&forest, &below), 0.5 - 4.5, 1e-12);
+    check_close(value_of(&forest, &above), 0.5 + 4.5, 1e-12);
 }
 
 static void survives_lack_of_memory(void **state)
@@ -179,15 +270,23 @@ static void survives_lack_of_memory(void **state)
         wg__alloc_fail_from(0);
         if (code == WG_OK) {
             assert_true(nth > 3);
-            return;
+            break;
         }
         assert_int_equal(code, WG_ENOMEM);
     }
+    struct wg_forest_index *index = NULL;
+    wg__alloc_fail_from(1);
+    enum wg_code code = wg__forest_index_new(&index, &forest, &err);
+    wg__alloc_fail_from(0);
+    assert_int_equal(code, WG_ENOMEM);
+    assert_int_equal(wg__forest_index_new(&index, NULL, &err), WG_OK);
+    assert_null(index); /* of no forest, none */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_the_same_to_the_last_bit_as_walking_each_tree),
         cmocka_unit_test(learns_steps_of_rows_that_it_did_not_see),
         cmocka_unit_test(gives_the_same_forest_of_the_same_rows),
         cmocka_unit_test(says_the_mean_where_nothing_tells_rows_apart),
