@@ -57,7 +57,9 @@ static const struct wg_option options[] = {
     {.name = "layers",
      WG_OPTION_STRING(struct args, layers),
      .value = "N|all",
-     .help = "Show so many layers, those with the longest tails; or all, in their order."},
+     .help =
+         "Show so many kinds of layers, those whose tails are longest together; or all layers, in "
+         "their order."},
     {.name = "max-waste",
      WG_OPTION_STRING(struct args, max_waste),
      .value = "SHARE",
@@ -182,7 +184,7 @@ static enum wg_code check_args(const struct args *args, struct wg_wave_report *r
                                struct wg_error *err)
 {
     struct wg_output_file files[FILE_COUNT];
-    enum wg_code code = parse_layers(args, &report->layers_shown, err);
+    enum wg_code code = parse_layers(args, &report->kinds_shown, err);
     if (code == WG_OK)
         code = parse_share("max-waste", args->max_waste, &report->max_waste, err);
     if (code == WG_OK)

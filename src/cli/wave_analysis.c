@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "wave/layer_predict.h"
@@ -171,19 +172,47 @@ static double tail_of(const struct wg_wave_row *row)
     return isfinite(row->measured_tail_s) ? row->measured_tail_s : 0;
 }
 
-static int compare_tails(const void *a, const void *b, void *context)
+/* Both unknown, or the same. */
+static bool is_same(double a, double b)
 {
-    const struct wg_wave_row *rows = context;
-    const size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const double one = tail_of(&rows[i]), two = tail_of(&rows[j]);
-    if (one != two)
-        return one > two ? -1 : 1;
-    return i < j ? -1 : 1;
+    return isnan(a) ? isnan(b) : a == b;
 }
 
-void wg__wave_order(const struct wg_wave_analysis *analysis, size_t *order)
+static bool is_alike(const struct wg_wave_row *a, const struct wg_wave_row *b)
 {
-    for (size_t i = 0; i < analysis->count; i++)
-        order[i] = i;
-    qsort_r(order, analysis->count, sizeof *order, compare_tails, analysis->rows);
+    if (a->has_gemm != b->has_gemm || a->is_predicted != b->is_predicted ||
+        strcmp(a->layer->op, b->layer->op) != 0)
+        return false;
+    if (a->has_gemm && (a->gemm.dtype != b->gemm.dtype || a->gemm.batch != b->gemm.batch ||
+                        a->gemm.m != b->gemm.m || a->gemm.n != b->gemm.n || a->gemm.k != b->gemm.k))
+        return false;
+    const struct wg_prediction *one = &a->prediction, *two = &b->prediction;
+    return is_same(one->time_s, two->time_s) && is_same(one->tail_s, two->tail_s) &&
+           is_same(one->waves, two->waves) && is_same(a->measured_s, b->measured_s);
+}
+
+static int compare_kinds(const void *a, const void *b, void *context)
+{
+    const struct wg_wave_row *rows = context;
+    const struct wg_wave_kind *one = a, *two = b;
+    const double tail_one = (double)one->count * tail_of(&rows[one->row]);
+    const double tail_two = (double)two->count * tail_of(&rows[two->row]);
+    if (tail_one != tail_two)
+        return tail_one > tail_two ? -1 : 1;
+    return one->row < two->row ? -1 : 1;
+}
+
+size_t wg__wave_kinds(const struct wg_wave_analysis *analysis, struct wg_wave_kind *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < analysis->count; i++) {
+        size_t k = 0;
+        while (k < count && !is_alike(&analysis->rows[out[k].row], &analysis->rows[i]))
+            k++;
+        if (k == count)
+            out[count++] = (struct wg_wave_kind){.row = i};
+        out[k].count++;
+    }
+    qsort_r(out, count, sizeof *out, compare_kinds, analysis->rows);
+    return count;
 }

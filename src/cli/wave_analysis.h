@@ -74,7 +74,14 @@ enum wg_code wg__wave_analyze_batches(struct wg_wave_analysis *analysis,
                                       uint32_t first, uint32_t most, struct wg_error *err);
 void wg__wave_analysis_fini(struct wg_wave_analysis *analysis);
 
-/* Rows by falling tail, predicted or else measured; `order` holds `count` of them. */
-void wg__wave_order(const struct wg_wave_analysis *analysis, size_t *order);
+/* Layers that are alike: of one operator, product and time. */
+struct wg_wave_kind {
+    size_t row; /* the first of them */
+    size_t count;
+};
+
+/* The kinds, by the tails of all their layers together (predicted or else measured), the longest
+ * first; `out` has room for a kind each row. Returns how many there are. */
+size_t wg__wave_kinds(const struct wg_wave_analysis *analysis, struct wg_wave_kind *out);
 
 #endif

@@ -158,11 +158,17 @@ static bool sweep(struct stair *stair, const struct wg_kernel_model *model,
 }
 
 static void draw_stair(struct wg_page *page, const struct stair *stair,
-                       const struct wg_layer *layer)
+                       const struct wg_layer *layer, size_t alike)
 {
     struct wg_stair found;
     struct wg_error err;
-    char caption[256] = "";
+    char caption[256] = "", title[WG_WAVE_CELL_SIZE + 48];
+    char name[WG_WAVE_CELL_SIZE];
+    wg__wave_name_cell(name, layer->name);
+    if (alike > 1)
+        (void)snprintf(title, sizeof title, "%s, one of %zu alike", name, alike);
+    else
+        (void)snprintf(title, sizeof title, "%s", name);
     const struct wg_plot_series series[] = {{.label = "90 % range",
                                              .mark = WG_PLOT_BAND,
                                              .color = WG_PLOT_SKY,
@@ -181,7 +187,7 @@ static void draw_stair(struct wg_page *page, const struct stair *stair,
                                               .is_vertical = true,
                                               .color = WG_PLOT_VERMILION};
     const struct wg_plot plot = {
-        .title = layer->name,
+        .title = title,
         .x = {.title = layer->kind == WG_LAYER_CONV ? "filters" : "columns (n)", .is_whole = true},
         .y = {.title = "time (us)", .from_zero = true},
         .series = series,
@@ -199,28 +205,28 @@ static void draw_stair(struct wg_page *page, const struct stair *stair,
 static void write_stairs(struct wg_page *page, const struct wg_wave_report *report, size_t gpu)
 {
     const struct wg_wave_analysis *analysis = &report->analyses[gpu];
-    size_t *order = wg__alloc(analysis->count * sizeof *order);
+    struct wg_wave_kind *kinds = wg__alloc(analysis->count * sizeof *kinds);
     struct stair *stair = wg__alloc_zeroed(1, sizeof *stair);
     const uint64_t samples = report->model->batch > 0 ? report->model->batch : 1;
-    if (order == NULL || stair == NULL) {
+    if (kinds == NULL || stair == NULL) {
         page->out->failed = true;
         goto out;
     }
-    wg__wave_order(analysis, order);
+    const size_t kind_count = wg__wave_kinds(analysis, kinds);
     wg__page_heading(page, "Staircases of the layers with the longest tails");
     wg__page_figures_begin(page);
     size_t drawn = 0;
-    for (size_t i = 0; i < analysis->count && drawn < STAIRS_MAX; i++) {
-        const struct wg_wave_row *row = &analysis->rows[order[i]];
+    for (size_t i = 0; i < kind_count && drawn < STAIRS_MAX; i++) {
+        const struct wg_wave_row *row = &analysis->rows[kinds[i].row];
         if (!row->is_predicted || !row->has_gemm ||
             !sweep(stair, report->kernels[gpu], row->layer, samples))
             continue;
-        draw_stair(page, stair, row->layer);
+        draw_stair(page, stair, row->layer, kinds[i].count);
         drawn++;
     }
     wg__page_figures_end(page);
 out:
-    wg__free(order);
+    wg__free(kinds);
     wg__free(stair);
 }
 

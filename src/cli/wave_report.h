@@ -20,7 +20,7 @@ struct wg_wave_report {
     struct wg_wave_analysis analyses[WG_WAVE_GPUS_MAX];
     const struct wg_kernel_model *kernels[WG_WAVE_GPUS_MAX];
     const char *calibration;           /* the file; NULL: what is built in */
-    size_t layers_shown;               /* of the text; those with the longest tails */
+    size_t kinds_shown;                /* of the text; those with the longest tails */
     double max_waste, max_total_waste; /* NAN: no limit */
     const char *command;
 };
@@ -44,8 +44,8 @@ bool wg__wave_caveat(const struct wg_wave_report *report, const struct wg_wave_a
 void wg__wave_name_cell(char out[static WG_WAVE_CELL_SIZE], const char *name);
 
 struct wg_table;
-/* A table of rows `order[0 .. count)`, which must be freed; NULL: all in their order. */
-void wg__wave_layer_table(const struct wg_wave_analysis *analysis, const size_t *order,
+/* A table of `count` kinds, which must be freed; NULL: of all layers in their order. */
+void wg__wave_layer_table(const struct wg_wave_analysis *analysis, const struct wg_wave_kind *kinds,
                           size_t count, struct wg_table *out);
 /* Layers side by side; more than one GPU. */
 void wg__wave_compare_table(const struct wg_wave_report *report, struct wg_table *out);

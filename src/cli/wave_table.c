@@ -234,11 +234,11 @@ static bool is_measured(const struct wg_wave_analysis *analysis)
     return isfinite(analysis->total.measured_s);
 }
 
+/* All but the name. */
 static void add_row(struct wg_table *table, const struct wg_wave_row *row, bool with_measured)
 {
     const struct wg_prediction *of = &row->prediction;
     char cell[WG_WAVE_CELL_SIZE];
-    add_name(table, row->layer->name);
     put_gemm(cell, row);
     wg__table_cell(table, "%s", cell);
     put_tile(cell, &of->kernel);
@@ -262,20 +262,34 @@ static void add_row(struct wg_table *table, const struct wg_wave_row *row, bool 
         add_microseconds(table, row->measured_s);
 }
 
-void wg__wave_layer_table(const struct wg_wave_analysis *analysis, const size_t *order,
+void wg__wave_layer_table(const struct wg_wave_analysis *analysis, const struct wg_wave_kind *kinds,
                           size_t count, struct wg_table *out)
 {
-    static const struct wg_table_column columns[] = {
-        {"layer", WG_ALIGN_LEFT},    {"m x n x k", WG_ALIGN_RIGHT}, {"tile", WG_ALIGN_RIGHT},
-        {"blocks", WG_ALIGN_RIGHT},  {"waves", WG_ALIGN_RIGHT},     {"tile %", WG_ALIGN_RIGHT},
-        {"wave %", WG_ALIGN_RIGHT},  {"time us", WG_ALIGN_RIGHT},   {"range %", WG_ALIGN_RIGHT},
-        {"tail us", WG_ALIGN_RIGHT}, {"bound", WG_ALIGN_LEFT},      {"measured us", WG_ALIGN_RIGHT},
-    };
-    const size_t all = sizeof columns / sizeof *columns;
+#define COLUMNS                                                                                    \
+    {"m x n x k", WG_ALIGN_RIGHT}, {"tile", WG_ALIGN_RIGHT}, {"blocks", WG_ALIGN_RIGHT},           \
+        {"waves", WG_ALIGN_RIGHT}, {"tile %", WG_ALIGN_RIGHT}, {"wave %", WG_ALIGN_RIGHT},         \
+        {"time us", WG_ALIGN_RIGHT}, {"range %", WG_ALIGN_RIGHT}, {"tail us", WG_ALIGN_RIGHT},     \
+        {"bound", WG_ALIGN_LEFT},                                                                  \
+    {                                                                                              \
+        "measured us", WG_ALIGN_RIGHT                                                              \
+    }
+    static const struct wg_table_column of_layers[] = {{"layer", WG_ALIGN_LEFT}, COLUMNS};
+    static const struct wg_table_column of_kinds[] = {
+        {"layer", WG_ALIGN_LEFT}, {"alike", WG_ALIGN_RIGHT}, COLUMNS};
+#undef COLUMNS
     const bool with_measured = is_measured(analysis);
-    wg__table_init(out, columns, with_measured ? all : all - 1);
-    for (size_t i = 0; i < count; i++)
-        add_row(out, &analysis->rows[order != NULL ? order[i] : i], with_measured);
+    const size_t hidden = with_measured ? 0 : 1;
+    if (kinds != NULL)
+        wg__table_init(out, of_kinds, sizeof of_kinds / sizeof *of_kinds - hidden);
+    else
+        wg__table_init(out, of_layers, sizeof of_layers / sizeof *of_layers - hidden);
+    for (size_t i = 0; i < count; i++) {
+        const struct wg_wave_row *row = &analysis->rows[kinds != NULL ? kinds[i].row : i];
+        add_name(out, row->layer->name);
+        if (kinds != NULL)
+            wg__table_cell(out, "%zu", kinds[i].count);
+        add_row(out, row, with_measured);
+    }
 }
 
 /* How many times as many waves the first GPU needs: ceil(blocks / SMs) of both. */

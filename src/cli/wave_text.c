@@ -27,24 +27,25 @@ static void write_layers(const struct wg_wave_report *report,
                          const struct wg_wave_analysis *analysis, bool with_color,
                          struct wg_buffer *out)
 {
-    size_t *order = wg__alloc(analysis->count * sizeof *order);
+    struct wg_wave_kind *kinds = wg__alloc(analysis->count * sizeof *kinds);
     struct wg_table table;
-    if (order == NULL) {
+    if (kinds == NULL) {
         out->failed = true;
         return;
     }
-    const bool is_all = report->layers_shown >= analysis->count;
-    wg__wave_order(analysis, order);
-    wg__wave_layer_table(analysis, is_all ? NULL : order,
-                         is_all ? analysis->count : report->layers_shown, &table);
+    const bool is_all = report->kinds_shown == SIZE_MAX;
+    const size_t kind_count = wg__wave_kinds(analysis, kinds);
+    const size_t shown = report->kinds_shown < kind_count ? report->kinds_shown : kind_count;
+    wg__wave_layer_table(analysis, is_all ? NULL : kinds, is_all ? analysis->count : shown, &table);
     wg__table_write(&table, with_color, out);
     wg__table_fini(&table);
-    wg__free(order);
+    wg__free(kinds);
     if (!is_all)
-        wg__buffer_printf(out,
-                          "The %zu layers with the longest tails of %zu; --layers all shows all "
-                          "in their order.\n",
-                          report->layers_shown, analysis->count);
+        wg__buffer_printf(
+            out,
+            "The %zu of %zu kinds of layers with the longest tails together; --layers "
+            "all shows all %zu layers in their order.\n",
+            shown, kind_count, analysis->count);
     wg__buffer_puts(out, "\n");
 }
 

@@ -22,14 +22,20 @@ struct stage {
 
 static const struct wg_layer layers[LAYERS] = {
     {.name = "fc1",
+     .op = "Gemm",
      .kind = WG_LAYER_GEMM,
      .gemm = {.dtype = WG_DTYPE_FP32, .batch = 1, .m = 1280, .n = 1600, .k = 4096},
      .measured_s = 2e-3},
     {.name = "attention",
+     .op = "Gemm",
      .kind = WG_LAYER_GEMM,
      .gemm = {.dtype = WG_DTYPE_FP32, .batch = 96, .m = 512, .n = 512, .k = 64}},
-    {.name = "relu", .kind = WG_LAYER_BYTES, .gemm.dtype = WG_DTYPE_FP32, .bytes = 2e8},
-    {.name = "launch only", .kind = WG_LAYER_GEMM, .blocks = 120, .measured_s = 1e-3},
+    {.name = "relu",
+     .op = "Gemm",
+     .kind = WG_LAYER_BYTES,
+     .gemm.dtype = WG_DTYPE_FP32,
+     .bytes = 2e8},
+    {.name = "launch only", .op = "Gemm", .kind = WG_LAYER_GEMM, .blocks = 120, .measured_s = 1e-3},
 };
 
 static void stage_open(struct stage *stage)
@@ -125,12 +131,26 @@ static void the_longest_tails_come_first(void **state)
     struct stage stage;
     struct wg_wave_analysis found;
     struct wg_error err = {0};
-    size_t order[LAYERS];
+    struct wg_wave_kind kinds[LAYERS];
     stage_open(&stage);
     assert_int_equal(wg__wave_analyze(&found, stage.model, stage.gpu, &stage.network, &err), WG_OK);
-    wg__wave_order(&found, order);
+    assert_int_equal(wg__wave_kinds(&found, kinds), LAYERS);
     for (size_t i = 1; i < LAYERS; i++)
-        assert_true(tail_of(&found.rows[order[i - 1]]) >= tail_of(&found.rows[order[i]]));
+        assert_true(tail_of(&found.rows[kinds[i - 1].row]) >= tail_of(&found.rows[kinds[i].row]));
+    wg__wave_analysis_fini(&found);
+    /* The same layer again: one kind of two, whose tails count together. */
+    stage.layers[1] = stage.layers[0];
+    assert_int_equal(wg__wave_analyze(&found, stage.model, stage.gpu, &stage.network, &err), WG_OK);
+    assert_int_equal(wg__wave_kinds(&found, kinds), LAYERS - 1);
+    size_t at = 0;
+    while (kinds[at].row != 0)
+        at++;
+    assert_int_equal(kinds[at].count, 2);
+    for (size_t i = 0; i < LAYERS - 1; i++) {
+        const double tail_s = (double)kinds[i].count * tail_of(&found.rows[kinds[i].row]);
+        assert_true(i < at ? tail_s >= 2 * tail_of(&found.rows[0])
+                           : tail_s <= 2 * tail_of(&found.rows[0]));
+    }
     wg__wave_analysis_fini(&found);
     stage_close(&stage);
 }

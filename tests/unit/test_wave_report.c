@@ -82,10 +82,11 @@ static void add_report(struct stage *stage)
                                           .kind = "onnx",
                                           .batch = 2,
                                           .dtype = WG_DTYPE_FP16,
-                                          .graph = &stage->graph};
+                                          .graph = &stage->graph,
+                                          .network = &stage->network};
     stage->report = (struct wg_wave_report){.model = &stage->model,
                                             .count = 1,
-                                            .layers_shown = SIZE_MAX,
+                                            .kinds_shown = SIZE_MAX,
                                             .max_waste = NAN,
                                             .max_total_waste = NAN,
                                             .command = "wattgov wave analyze toy.onnx"};
@@ -148,11 +149,11 @@ static void the_text_says_it_all(void **state)
             fail_msg("'%s' is not in\n%s", parts[i], out.data);
     assert_null(strstr(out.data, "nan"));
     wg__buffer_fini(&out);
-    stage.report.layers_shown = 1; /* that with the longest tail */
+    stage.report.kinds_shown = 1; /* that with the longest tail */
     wg__wave_text(&stage.report, false, &out);
     assert_non_null(strstr(out.data, "conv <1>"));
     assert_null(strstr(out.data, "relu"));
-    assert_non_null(strstr(out.data, "The 1 layers with the longest tails of 4"));
+    assert_non_null(strstr(out.data, "The 1 of 4 kinds of layers"));
     wg__buffer_fini(&out);
 }
 
