@@ -306,6 +306,10 @@ static enum wg_code emit_call(struct inliner *inliner, struct target *target,
                         "%s: functions of more than %d nodes and tensors in all", inliner->name,
                         WG_INLINE_PARTS_MAX);
     inliner->depth++;
+    for (size_t i = 0; i < node->output_count; i++) { /* the call is gone; a body may lack some */
+        if (node->outputs[i] >= 0)
+            target->graph->tensors[node->outputs[i]].producer = -1;
+    }
     enum wg_code code = map_tensors(inliner, target, &call);
     if (code == WG_OK)
         code = emit_body(inliner, target, &call);

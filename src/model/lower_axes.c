@@ -18,6 +18,9 @@
 
 #include "model/lower_parts.h"
 
+/* Of a concatenation, as concatenating it with itself doubles them. DenseNet-264 has 65. */
+enum { SEGMENTS_MAX = 1024 };
+
 static uint64_t label_channels(const struct wg_lower *lower, const struct wg_label *label)
 {
     uint64_t sum = 0;
@@ -341,6 +344,8 @@ static enum wg_code axes_concat(struct wg_lower *lower, const struct wg_node *no
     }
     if (labels == 0) /* along another axis: the parts must agree on channels */
         return wg__lower_axes_elementwise(lower, node);
+    if (room > SEGMENTS_MAX)
+        return wg__lower_axes_unknown(lower, node);
     struct wg_segment *segments = wg__arena_alloc(&lower->scratch, room, sizeof *segments);
     if (segments == NULL)
         return wg__lower_no_memory(lower);

@@ -19,16 +19,18 @@ static bool is_float(int elem_type)
 }
 
 /* What an operator that multiplies nothing has learned: scales, biases, tables. A single number is
- * part of a formula, and a Resize's are sizes. */
+ * part of a formula, but for a normalisation of one channel, and a Resize's are sizes. */
 static uint64_t count_learned(struct wg_lower *lower, const struct wg_node *node)
 {
     uint64_t sum = 0;
-    const bool is_norm = strcmp(node->op, "BatchNormalization") == 0;
+    const bool is_norm = strstr(node->op, "Normalization") != NULL;
+    const bool is_batch_norm = strcmp(node->op, "BatchNormalization") == 0; /* 3, 4: statistics */
     if (strcmp(node->op, "Resize") == 0 || strcmp(node->op, "Upsample") == 0)
         return 0;
-    for (size_t i = 0; i < node->input_count && !(is_norm && i > 2); i++) {
+    for (size_t i = 0; i < node->input_count && !(is_batch_norm && i > 2); i++) {
         const struct wg_tensor *tensor = wg__lower_input(lower, node, i);
-        if (tensor != NULL && is_float(tensor->elem_type) && wg__lower_size(lower, tensor) > 1)
+        if (tensor != NULL && is_float(tensor->elem_type) &&
+            wg__lower_size(lower, tensor) > (is_norm ? 0 : 1))
             sum += wg__lower_count(lower, node->inputs[i]);
     }
     return sum;

@@ -293,7 +293,8 @@ static enum wg_code read_dimension(struct wg_onnx_reader *reader, struct wg_wire
         }
         if (code != WG_OK)
             return code;
-        if (out->name != NULL && out->name[0] == '\0')
+        /* Paddle's exporter writes "?" for "not known": two of them need not be the same. */
+        if (out->name != NULL && (out->name[0] == '\0' || strcmp(out->name, "?") == 0))
             out->name = NULL;
     }
 }

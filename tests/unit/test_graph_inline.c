@@ -132,6 +132,29 @@ static void hands_through_what_a_body_gives_back(void **state)
     wg__model_close(model);
 }
 
+/* The fuzzer found these: the output kept the number of a node that was gone. */
+static void leaves_outputs_that_a_body_lacks_without_a_producer(void **state)
+{
+    (void)state;
+    for (int declares = 0; declares < 2; declares++) {
+        struct wg_error err;
+        struct wg_buffer graph = calling_graph(0.0F);
+        struct wg_buffer function = bytes_new();
+        put_text(&function, 1, "F");
+        put_text(&function, 4, "a");
+        if (declares)
+            put_text(&function, 5, "b");
+        struct wg_model *model = open_with(&graph, &function, NULL, &err);
+        if (model == NULL) {
+            assert_int_equal(err.code, WG_EDATA);
+            continue;
+        }
+        assert_int_equal(model->graph->node_count, 0);
+        assert_int_equal(model->graph->tensors[model->graph->outputs[0]].producer, -1);
+        wg__model_close(model);
+    }
+}
+
 static void follows_functions_that_call_functions(void **state)
 {
     (void)state;
@@ -232,6 +255,7 @@ int main(void)
         cmocka_unit_test(replaces_a_call_by_the_body),
         cmocka_unit_test(takes_attributes_from_the_call_or_the_defaults),
         cmocka_unit_test(hands_through_what_a_body_gives_back),
+        cmocka_unit_test(leaves_outputs_that_a_body_lacks_without_a_producer),
         cmocka_unit_test(follows_functions_that_call_functions),
         cmocka_unit_test(copies_subgraphs_for_each_call),
         cmocka_unit_test(refuses_functions_that_call_each_other),
