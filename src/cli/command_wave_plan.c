@@ -37,7 +37,7 @@ struct args {
     const char *goal;
     double keep, keep_flops; /* 0: not given */
     double limit_s;          /* 0: not given */
-    const char *pruned, *range;
+    const char *pruned, *importance, *range;
     unsigned align, candidates;
     uint64_t seed;
     bool json;
@@ -92,6 +92,12 @@ static const struct wg_option options[] = {
      .fallback = "none",
      .help = "Present widths, where they are not the model's: CSV (name,channels) or JSON, by "
              "names of layers, modules or widths."},
+    {.name = "importance",
+     WG_OPTION_STRING(struct args, importance),
+     .value = "FILE",
+     .fallback = "1 for all",
+     .help = "How much a parameter of a layer counts wherever a goal counts parameters or "
+             "operations: CSV (name,importance) or JSON, by names as in --pruned."},
     {.name = "range",
      WG_OPTION_STRING(struct args, range),
      .value = "LOW:HIGH",
@@ -222,6 +228,7 @@ struct run {
     struct wg_wave_model model;
     struct wg_plan_opts opts;
     uint32_t *before;
+    double *importance; /* NULL: not given */
     struct wg_wave_front_point front[FRONT_POINTS];
     struct wg_wave_plan_report report;
     struct wg_buffer command;
@@ -233,6 +240,15 @@ static double layer_time(const void *context, const struct wg_layer *layer)
     if (wg__layer_predict(context, layer, &prediction, NULL) != WG_OK)
         return NAN;
     return prediction.time_s;
+}
+
+static enum wg_code open_importance(const struct args *args, struct run *run, struct wg_error *err)
+{
+    const struct wg_network *network = run->model.network;
+    run->importance = wg__alloc_zeroed(network->width_count, sizeof *run->importance);
+    if (run->importance == NULL)
+        return wg__fail(err, WG_ENOMEM, "no memory for %zu widths", network->width_count);
+    return wg__wave_importance_read(network, args->importance, run->importance, err);
 }
 
 static enum wg_code open_all(const struct args *args, struct run *run, struct wg_error *err)
@@ -260,8 +276,9 @@ static enum wg_code open_all(const struct args *args, struct run *run, struct wg
         return wg__fail(err, WG_ENOMEM, "no memory for %zu widths", network->width_count);
     for (size_t w = 0; w < network->width_count; w++)
         run->before[w] = network->widths[w].channels;
-    return args->pruned == NULL ? WG_OK
-                                : wg__wave_widths_read(network, args->pruned, run->before, err);
+    if (args->pruned != NULL)
+        code = wg__wave_widths_read(network, args->pruned, run->before, err);
+    return code == WG_OK && args->importance != NULL ? open_importance(args, run, err) : code;
 }
 
 static enum wg_code plan_front(struct run *run, struct wg_error *err)
@@ -297,6 +314,7 @@ static enum wg_code make_plan(const struct args *args, struct run *run, struct w
     if (code != WG_OK)
         return code;
     run->opts.pruned = run->before;
+    run->opts.importance = run->importance;
     run->report =
         (struct wg_wave_plan_report){.model = &run->model,
                                      .gpu = &run->gpu.spec,
@@ -332,6 +350,7 @@ static void run_fini(struct run *run)
 {
     wg__plan_fini(&run->report.plan);
     wg__free(run->before);
+    wg__free(run->importance);
     wg__kernel_model_free(run->kernels);
     wg__calibration_free(run->calibration);
     wg__wave_model_close(&run->model);

@@ -67,6 +67,9 @@ static void write_widths(struct wg_json *json, const struct wg_wave_plan_report 
         wg__json_member_uint(json, "original", width->channels);
         wg__json_member_uint(json, "before", report->before[w]);
         wg__json_member_uint(json, "after", report->plan.channels[w]);
+        wg__json_member_double(json, "importance",
+                               report->opts->importance != NULL ? report->opts->importance[w]
+                                                                : (double)NAN);
         wg__json_key(json, "layers");
         wg__json_array(json);
         for (size_t i = 0; i < network->layer_count; i++) {

@@ -124,6 +124,9 @@ void wg__wave_plan_text(const struct wg_wave_plan_report *report, bool with_colo
     wg__buffer_printf(out, "\n%s\n", text);
     proof_text(&report->plan, text);
     wg__buffer_printf(out, "%s\n", text);
+    if (report->opts->importance != NULL)
+        wg__buffer_puts(out, "Parameters and operations were weighed by --importance, and are "
+                             "shown unweighed.\n");
 }
 
 static void write_facts(const struct wg_wave_plan_report *report, struct wg_page *page)

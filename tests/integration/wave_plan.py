@@ -101,6 +101,37 @@ class Plan(unittest.TestCase):
         again = self.plan("--goal", "align", "--pruned", self.path("plan.json"), "--range", "1:1")
         self.assertEqual([width["before"] for width in again["widths"]], [width["after"] for width in narrow["widths"]])
 
+    def test_what_counts_more_is_kept(self):
+        """Stages 2 and 3 against each other: the one that counts more keeps its channels, and the share is of that."""
+        def stage(width):
+            return int(width["layers"][0][len("layer")]) if width["layers"][0].startswith("layer") else 0
+
+        first = self.plan("--range", "1:1")
+        self.assertEqual({width["importance"] for width in first["widths"]}, {None})
+        channels = {}
+        for favoured in (2, 3):
+            counts = {width["layers"][0]: 8 if stage(width) == favoured else 0.125
+                      for width in first["widths"] if stage(width) in (2, 3)}
+            path = self.path(f"{favoured}.json", json.dumps(counts))
+            plan = self.plan("--keep", "0.9", "--importance", path)
+            by_name = {name: width["importance"] for width in plan["widths"] for name in width["layers"]}
+            self.assertEqual({name: by_name[name] for name in counts}, counts)
+            kept = [sum(by_name.get(layer["name"], 1) * layer[side]["parameters"] for layer in plan["layers"]
+                        if layer["name"] in by_name or layer["name"] == "fc") for side in ("before", "after")]
+            self.assertGreaterEqual(kept[1], 0.9 * kept[0])
+            for at in (2, 3):
+                channels[favoured, at] = sum(width["after"] for width in plan["widths"] if stage(width) == at)
+            # CSV says the same.
+            text = "name,importance\n" + "".join(f"{name},{count}\n" for name, count in counts.items())
+            self.assertEqual(self.plan("--keep", "0.9", "--importance", self.path("i.csv", text)), plan)
+        self.assertGreater(channels[2, 2], channels[3, 2])
+        self.assertGreater(channels[3, 3], channels[2, 3])
+        # Equal weights change nothing.
+        same = self.path("same.csv", "name,importance\nlayer1.0.conv1,1\n")
+        self.assertEqual([width["after"] for width in self.plan("--importance", same)["widths"]],
+                         [width["after"] for width in self.plan()["widths"]])
+        self.assertIn("weighed by --importance", self.run_plan(*BASE, "--importance", same).stdout)
+
     def test_writes_text_front_and_page(self):
         front, page = self.path("front.csv"), self.path("page.html")
         done = self.run_plan(*BASE, "--pareto", front, "--html", page)
@@ -129,6 +160,10 @@ class Plan(unittest.TestCase):
             ([*BASE, "--candidates", "3"], "--candidates", 2),
             ([*BASE, "--keep", "3"], "the most is", 1),
             ([*BASE, "--pruned", self.path("wrong.csv", "name,channels\nconv9,3\n")], "wrong.csv:2: 'conv9'", 1),
+            ([*BASE, "--importance", self.path("wrong.csv")], "no column 'importance'; its columns are: name, channels", 1),
+            ([*BASE, "--importance", self.path("minus.csv", "name,importance\nlayer1.0.conv1,-1\n")],
+             "minus.csv:2: 'layer1.0.conv1' has the importance -1", 1),
+            ([*BASE, "--importance", self.path("none")], "none: cannot open", 1),
             ([*BASE, "-o", self.path("x"), "--html", self.path("x")], "the same file", 2),
         ]
         for arguments, part, status in cases:

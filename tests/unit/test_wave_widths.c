@@ -72,17 +72,21 @@ static void refuses_what_does_not_fit(void **state)
         {"name,channels\nnothing,3\n", ":2: 'nothing' is neither"},
         {"name,channels\nflat,3\n", "'flat' is neither"},
         {"name,channels\n/stem/Relu,3\n", "neither"},
-        {"name,channels\nstem,0\n", "expected 1 to 16777216"},
-        {"name,channels\nstem,16777217\n", "expected 1 to 16777216"},
-        {"name,channels\nstem,-1\n", "channels"},
+        {"name,channels\nstem,0\n", "expected a whole number from 1 to 16777216"},
+        {"name,channels\nstem,16777217\n", "expected a whole number from 1 to 16777216"},
+        {"name,channels\nstem,-1\n", "'stem' has -1 channels, expected a whole number from 1"},
+        {"name,channels\nstem,1.5\n", ":2: 'stem' has 1.5 channels, expected a whole number"},
         {"name,channels\nx,2\n", "fixed at 3"},
         {"name,channels\nstem,60\nlayer1.0.down.0,61\n", ":3: 'layer1.0.down.0' has 61"},
         {"{\"stem\": 1.5}", "whole number"},
+        {"{\"stem\": [60]}", "whole number"},
+        {"{\"schema\": \"wattgov.wave.analyze/1\", \"widths\": []}", "expected a plan"},
+        {"{\"schema\": \"wattgov.wave.plan/1\"}", "expected a plan"},
         {"{\"stem\": -1}", "whole number"},
         {"{\"stem\": \"60\"}", "whole number"},
         {"{\"stem\": 60, \"stem\": 60}", "duplicate"},
         {"{\"stem\": 60", "near end of file"},
-        {"{\"schema\": \"x\", \"widths\": [{\"after\": 40}]}", "whole number"},
+        {"{\"schema\": \"wattgov.wave.plan/1\", \"widths\": [{\"after\": 40}]}", "whole number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t channels[3];
@@ -96,6 +100,68 @@ static void refuses_what_does_not_fit(void **state)
     struct wg_error err;
     assert_int_equal(wg__wave_widths_read(&network, "/nonexistent/file", channels, &err),
                      WG_ENOENT);
+}
+
+static enum wg_code read_importance(const char *text, double *importance, struct wg_error *err)
+{
+    struct scratch scratch;
+    scratch_open(&scratch);
+    const char *path = scratch_path(&scratch, "importance");
+    scratch_write(path, text, strlen(text));
+    const enum wg_code code = wg__wave_importance_read(&network, path, importance, err);
+    scratch_close(&scratch);
+    return code;
+}
+
+static void reads_how_much_widths_count(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double x, stem, conv1;
+    } cases[] = {
+        {"name,importance\n", 1, 1, 1},
+        {"importance,name\n2.5,stem\n0,x\n", 0, 2.5, 1},
+        {"name,importance\nstem,2\nlayer1.0.down.0,6\nstem_out,7\n", 1, 5, 1}, /* the mean */
+        {"{\"stem\": 2, \"layer1.0.conv1\": [1, 2.5, 4]}", 1, 2, 2.5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double importance[3];
+        struct wg_error err = {.text = ""};
+        if (read_importance(cases[i].text, importance, &err) != WG_OK)
+            fail_msg("%s: %s", cases[i].text, err.text);
+        check_close(importance[0], cases[i].x, 1e-12);
+        check_close(importance[1], cases[i].stem, 1e-12);
+        check_close(importance[2], cases[i].conv1, 1e-12);
+    }
+}
+
+static void refuses_what_is_no_importance(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"name,channels\nstem,3\n", "importance"},
+        {"name,importance\nnothing,3\n", ":2: 'nothing' is neither"},
+        {"name,importance\nstem,-1\n", ":2: 'stem' has the importance -1, expected 0 to 1e+09"},
+        {"name,importance\nstem,nan\n", ":2: column 'importance': 'nan' is not a number"},
+        {"name,importance\nstem,2e9\n", "expected 0 to 1e+09"},
+        {"name,importance\nx,0\nstem,0\nconv1_out,0\n", "every width has the importance 0"},
+        {"{\"stem\": []}", "'stem': expected a number from 0 on, or a list of such"},
+        {"{\"stem\": [1, \"a\"]}", "or a list of such"},
+        {"{\"stem\": [1, -1]}", "or a list of such"},
+        {"{\"stem\": null}", "or a list of such"},
+        {"{\"schema\": \"wattgov.wave.plan/1\", \"widths\": []}", "a number for each name"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double importance[3];
+        struct wg_error err = {.text = ""};
+        const enum wg_code code = read_importance(cases[i].text, importance, &err);
+        if (code != WG_EDATA || strstr(err.text, cases[i].part) == NULL)
+            fail_msg("'%s' gives %d '%s', which lacks '%s'", cases[i].text, (int)code, err.text,
+                     cases[i].part);
+    }
 }
 
 static void survives_each_failing_allocation(void **state)
@@ -124,6 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_names_of_widths_layers_and_modules),
         cmocka_unit_test(refuses_what_does_not_fit),
+        cmocka_unit_test(reads_how_much_widths_count),
+        cmocka_unit_test(refuses_what_is_no_importance),
         cmocka_unit_test(survives_each_failing_allocation),
     };
     return run_tests(tests);
