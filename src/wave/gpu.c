@@ -14,21 +14,26 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/csv.h"
+#include "base/hash.h"
 #include "wave/built_in_capabilities.h"
 #include "wave/built_in_gpus.h"
 #include "wave/gpu_row.h"
 
 enum { ROWS_MAX = 1024, CAPABILITIES_MAX = 64, KEY_SIZE = 64, NEAREST_SHOWN = 3 };
 
-struct row {
-    struct wg_gpu_spec spec;
-    const char *aliases;
+/* One of the names that a row goes by. */
+struct name {
+    uint64_t hash; /* most names differ in it: every new one is compared with all */
+    const char *key;
+    size_t row;
 };
 
 struct wg_gpu_table {
     struct wg_arena arena; /* texts */
-    struct row *rows;
+    struct wg_gpu_spec *rows;
     size_t count;
+    struct name *names;
+    size_t name_count, name_capacity;
     struct wg_capability capabilities[CAPABILITIES_MAX];
     size_t capability_count;
 };
@@ -49,31 +54,17 @@ static void make_key(char key[static KEY_SIZE], const char *text, size_t text_le
         memmove(key, key + sizeof maker - 1, length - (sizeof maker - 1) + 1);
 }
 
-/* Whether `key` is that of its id, its name or one of its aliases. */
-static bool row_has_key(const struct row *row, const char *key)
+static uint64_t hash_of(const char *key)
 {
-    char own[KEY_SIZE];
-    make_key(own, row->spec.id, strlen(row->spec.id));
-    if (strcmp(own, key) == 0)
-        return true;
-    make_key(own, row->spec.name, strlen(row->spec.name));
-    if (strcmp(own, key) == 0)
-        return true;
-    for (const char *alias = row->aliases; *alias != '\0';) {
-        const size_t length = strcspn(alias, ";");
-        make_key(own, alias, length);
-        if (own[0] != '\0' && strcmp(own, key) == 0)
-            return true;
-        alias += length + (alias[length] == ';');
-    }
-    return false;
+    return wg__hash_text(WG_HASH_START, key);
 }
 
-static const struct row *find_key(const struct wg_gpu_table *table, const char *key)
+static const struct name *find_key(const struct wg_gpu_table *table, const char *key)
 {
-    for (size_t i = 0; i < table->count; i++)
-        if (row_has_key(&table->rows[i], key))
-            return &table->rows[i];
+    const uint64_t hash = hash_of(key);
+    for (size_t i = 0; i < table->name_count; i++)
+        if (table->names[i].hash == hash && strcmp(table->names[i].key, key) == 0)
+            return &table->names[i];
     return NULL;
 }
 
@@ -112,7 +103,7 @@ static enum wg_code say_nearest(const struct wg_gpu_table *table, const char *na
     size_t count = 0;
     for (size_t i = 0; i < table->count; i++) {
         char own[KEY_SIZE];
-        const char *id = table->rows[i].spec.id;
+        const char *id = table->rows[i].id;
         make_key(own, id, strlen(id));
         const unsigned d = distance(key, own);
         size_t at = count;
@@ -139,10 +130,10 @@ enum wg_code wg__gpu_table_find(const struct wg_gpu_table *table, const char *na
 {
     char key[KEY_SIZE];
     make_key(key, name, strlen(name));
-    const struct row *row = key[0] == '\0' ? NULL : find_key(table, key);
-    if (!row)
+    const struct name *known = key[0] == '\0' ? NULL : find_key(table, key);
+    if (!known)
         return say_nearest(table, name, key, err);
-    *out = &row->spec;
+    *out = &table->rows[known->row];
     return WG_OK;
 }
 
@@ -187,9 +178,9 @@ void wg__gpu_table_limits(const struct wg_gpu_table *table, struct wg_gpu_spec *
     spec->shared_memory_per_sm_bytes = known->shared_memory_per_sm_bytes;
     spec->max_shared_memory_per_block_bytes = known->max_shared_memory_per_block_bytes;
     for (size_t i = 0; i < table->count; i++)
-        if (table->rows[i].spec.cc_major == spec->cc_major &&
-            table->rows[i].spec.cc_minor == spec->cc_minor) {
-            spec->arch = table->rows[i].spec.arch;
+        if (table->rows[i].cc_major == spec->cc_major &&
+            table->rows[i].cc_minor == spec->cc_minor) {
+            spec->arch = table->rows[i].arch;
             break;
         }
 }
@@ -213,34 +204,62 @@ static enum wg_code add_limits(const struct wg_gpu_table *table, const struct wg
     return WG_OK;
 }
 
-/* `key` must be something, and no name of a GPU above. */
-static enum wg_code check_key(const struct wg_gpu_table *table, const struct wg_csv *csv,
-                              const char *column, const char *text, size_t length,
-                              struct wg_error *err)
+static enum wg_code fail_key(const struct wg_csv *csv, const char *column, const char *text,
+                             size_t length, const struct wg_gpu_spec *other, struct wg_error *err)
 {
-    char key[KEY_SIZE];
-    make_key(key, text, length);
-    const struct row *other = find_key(table, key);
-    if (key[0] != '\0' && !other)
-        return WG_OK;
     size_t index;
     enum wg_code code = wg__csv_column(csv, column, &index, err);
     if (code != WG_OK)
         return code;
     return other ? wg__csv_fail(csv, index, err, "'%.*s' is a name of %s already", (int)length,
-                                text, other->spec.id)
+                                text, other->id)
                  : wg__csv_fail(csv, index, err, "'%.*s' is no name", (int)length, text);
 }
 
-static enum wg_code check_keys(const struct wg_gpu_table *table, const struct wg_csv *csv,
-                               const struct row *row, struct wg_error *err)
+static enum wg_code put_name(struct wg_gpu_table *table, const char *key, struct wg_error *err)
 {
-    enum wg_code code = check_key(table, csv, "id", row->spec.id, strlen(row->spec.id), err);
+    if (table->name_count == table->name_capacity) {
+        const size_t more = table->name_capacity ? 2 * table->name_capacity : 512;
+        struct name *grown = wg__realloc_array(table->names, more, sizeof *grown);
+        if (!grown)
+            return wg__fail(err, WG_ENOMEM, "out of memory");
+        table->names = grown;
+        table->name_capacity = more;
+    }
+    const char *kept = wg__arena_strdup(&table->arena, key);
+    if (!kept)
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    table->names[table->name_count++] = (struct name){hash_of(key), kept, table->count};
+    return WG_OK;
+}
+
+/* A name of the row that comes next: it must be something, and no name of a row above. */
+static enum wg_code add_name(struct wg_gpu_table *table, const struct wg_csv *csv,
+                             const char *column, const char *text, size_t length,
+                             struct wg_error *err)
+{
+    char key[KEY_SIZE];
+    make_key(key, text, length);
+    if (key[0] == '\0')
+        return fail_key(csv, column, text, length, NULL, err);
+    const struct name *known = find_key(table, key);
+    if (!known)
+        return put_name(table, key, err);
+    return known->row == table->count
+               ? WG_OK
+               : fail_key(csv, column, text, length, &table->rows[known->row], err);
+}
+
+static enum wg_code add_names(struct wg_gpu_table *table, const struct wg_csv *csv,
+                              const struct wg_gpu_spec *spec, const char *aliases,
+                              struct wg_error *err)
+{
+    enum wg_code code = add_name(table, csv, "id", spec->id, strlen(spec->id), err);
     if (code == WG_OK)
-        code = check_key(table, csv, "name", row->spec.name, strlen(row->spec.name), err);
-    for (const char *alias = row->aliases; code == WG_OK && *alias != '\0';) {
+        code = add_name(table, csv, "name", spec->name, strlen(spec->name), err);
+    for (const char *alias = aliases; code == WG_OK && *alias != '\0';) {
         const size_t length = strcspn(alias, ";");
-        code = check_key(table, csv, "aliases", alias, length, err);
+        code = add_name(table, csv, "aliases", alias, length, err);
         alias += length + (alias[length] == ';');
     }
     return code;
@@ -253,20 +272,21 @@ static enum wg_code read_row(struct wg_gpu_table *table, const struct wg_csv *cs
         const size_t more = *capacity ? 2 * *capacity : 128;
         if (more > ROWS_MAX)
             return wg__fail(err, WG_EDATA, "the table has more than %d GPUs", ROWS_MAX);
-        struct row *grown = wg__realloc_array(table->rows, more, sizeof *grown);
+        struct wg_gpu_spec *grown = wg__realloc_array(table->rows, more, sizeof *grown);
         if (!grown)
             return wg__fail(err, WG_ENOMEM, "out of memory");
         table->rows = grown;
         *capacity = more;
     }
-    struct row row;
-    enum wg_code code = wg__gpu_row_read(csv, &table->arena, &row.spec, &row.aliases, err);
+    struct wg_gpu_spec spec;
+    const char *aliases = NULL;
+    enum wg_code code = wg__gpu_row_read(csv, &table->arena, &spec, &aliases, err);
     if (code == WG_OK)
-        code = add_limits(table, csv, &row.spec, err);
+        code = add_limits(table, csv, &spec, err);
     if (code == WG_OK)
-        code = check_keys(table, csv, &row, err);
+        code = add_names(table, csv, &spec, aliases, err);
     if (code == WG_OK)
-        table->rows[table->count++] = row;
+        table->rows[table->count++] = spec;
     return code;
 }
 
@@ -309,6 +329,7 @@ void wg__gpu_table_close(struct wg_gpu_table *table)
     if (!table)
         return;
     wg__free(table->rows);
+    wg__free(table->names);
     wg__arena_fini(&table->arena);
     wg__free(table);
 }
@@ -320,5 +341,5 @@ size_t wg__gpu_table_count(const struct wg_gpu_table *table)
 
 const struct wg_gpu_spec *wg__gpu_table_at(const struct wg_gpu_table *table, size_t index)
 {
-    return &table->rows[index].spec;
+    return &table->rows[index];
 }
