@@ -69,7 +69,7 @@ static int socket_changed(CURL *easy, curl_socket_t socket, int what, void *cont
         if (epoll_ctl(client->epoll, other, socket, &event) != 0)
             return -1;
     }
-    (void)curl_multi_assign(client->multi, socket, client);
+    (void)client->curl.multi_assign(client->multi, socket, client);
     return 0;
 }
 
@@ -127,19 +127,20 @@ static bool prepare(struct wg_http_slot *slot)
 {
     if (slot->easy != NULL)
         return true;
-    CURL *easy = slot->easy = curl_easy_init();
+    const struct wg_curl *curl = &slot->client->curl;
+    CURL *easy = slot->easy = curl->easy_init();
     if (easy == NULL)
         return false;
-    return curl_easy_setopt(easy, CURLOPT_PRIVATE, slot) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_came) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEDATA, slot) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_came) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HEADERDATA, slot) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, slot->why) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L) == CURLE_OK;
+    return curl->easy_setopt(easy, CURLOPT_PRIVATE, slot) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_came) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_WRITEDATA, slot) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_came) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_HEADERDATA, slot) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, slot->why) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L) == CURLE_OK;
 }
 
 static enum wg_code open_slots(struct wg_http_client *client, size_t slots)
@@ -160,18 +161,19 @@ static enum wg_code open_slots(struct wg_http_client *client, size_t slots)
 
 static bool open_multi(struct wg_http_client *client, size_t slots)
 {
-    client->multi = curl_multi_init();
+    const struct wg_curl *curl = &client->curl;
+    client->multi = curl->multi_init();
     if (client->multi == NULL)
         return false;
     CURLM *multi = client->multi;
     const long most = (long)slots;
-    return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, socket_changed) == CURLM_OK &&
-           curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, client) == CURLM_OK &&
-           curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, timer_changed) == CURLM_OK &&
-           curl_multi_setopt(multi, CURLMOPT_TIMERDATA, client) == CURLM_OK &&
-           curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, most) == CURLM_OK &&
-           curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, most) == CURLM_OK &&
-           curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) == CURLM_OK;
+    return curl->multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, socket_changed) == CURLM_OK &&
+           curl->multi_setopt(multi, CURLMOPT_SOCKETDATA, client) == CURLM_OK &&
+           curl->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, timer_changed) == CURLM_OK &&
+           curl->multi_setopt(multi, CURLMOPT_TIMERDATA, client) == CURLM_OK &&
+           curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, most) == CURLM_OK &&
+           curl->multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, most) == CURLM_OK &&
+           curl->multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) == CURLM_OK;
 }
 
 enum wg_code wg__http_client_open(struct wg_http_client **out, size_t slots, size_t body_max,
@@ -186,12 +188,15 @@ enum wg_code wg__http_client_open(struct wg_http_client **out, size_t slots, siz
     client->epoll = -1;
     client->alarm_ns = UINT64_MAX;
     client->body_max = body_max;
-    client->is_global = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-    enum wg_code code = WG_OK;
-    client->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (client->epoll < 0)
+    enum wg_code code = wg__curl_load(&client->curl, WG_CURL_LIBRARY, err);
+    if (code == WG_OK) {
+        client->is_global = client->curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+        client->epoll = epoll_create1(EPOLL_CLOEXEC);
+    }
+    if (code == WG_OK && client->epoll < 0)
         code = wg__fail_errno(err, errno, "an epoll set for %zu requests", slots);
-    else if (!client->is_global || !open_multi(client, slots) || open_slots(client, slots) != WG_OK)
+    else if (code == WG_OK && (!client->is_global || !open_multi(client, slots) ||
+                               open_slots(client, slots) != WG_OK))
         code = wg__fail(err, WG_ENOMEM, "an HTTP client of %zu requests: out of memory", slots);
     if (code != WG_OK) {
         wg__http_client_close(client);
@@ -208,18 +213,18 @@ void wg__http_client_close(struct wg_http_client *client)
     for (size_t i = 0; i < client->slot_count; i++) {
         struct wg_http_slot *slot = &client->slots[i];
         if (slot->is_running && !slot->is_h2)
-            (void)curl_multi_remove_handle(client->multi, slot->easy);
+            (void)client->curl.multi_remove_handle(client->multi, slot->easy);
         if (slot->easy != NULL)
-            curl_easy_cleanup(slot->easy);
+            client->curl.easy_cleanup(slot->easy);
         wg__buffer_fini(&slot->body);
     }
     if (client->multi != NULL)
-        (void)curl_multi_cleanup(client->multi);
+        (void)client->curl.multi_cleanup(client->multi);
     wg__h2c_close(client->h2c);
     if (client->epoll >= 0)
         (void)close(client->epoll);
     if (client->is_global)
-        curl_global_cleanup();
+        client->curl.global_cleanup();
     wg__free(client->slots);
     wg__free(client->free);
     wg__free(client->h2_ended);
@@ -235,22 +240,23 @@ size_t wg__http_busy(const struct wg_http_client *client)
 
 static bool set_up(struct wg_http_slot *slot, const struct wg_http_request *request)
 {
+    const struct wg_curl *curl = &slot->client->curl;
     CURL *easy = slot->easy;
     const long version =
         request->is_http2 ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : (long)CURL_HTTP_VERSION_1_1;
     const double timeout_ms = ceil(request->timeout_s * 1e3);
     const long timeout = timeout_ms >= 1e9 ? 1000000000L : timeout_ms < 1 ? 1L : (long)timeout_ms;
     struct curl_slist *headers = request->headers != NULL ? request->headers->list : NULL;
-    if (curl_easy_setopt(easy, CURLOPT_URL, request->url) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK ||
-        curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout) != CURLE_OK)
+    if (curl->easy_setopt(easy, CURLOPT_URL, request->url) != CURLE_OK ||
+        curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, version) != CURLE_OK ||
+        curl->easy_setopt(easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK ||
+        curl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout) != CURLE_OK)
         return false;
     if (request->body == NULL)
-        return curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) == CURLE_OK;
-    return curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length) ==
+        return curl->easy_setopt(easy, CURLOPT_HTTPGET, 1L) == CURLE_OK;
+    return curl->easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK &&
+           curl->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length) ==
                CURLE_OK;
 }
 
@@ -259,7 +265,7 @@ static void release(struct wg_http_slot *slot)
     if (slot->is_h2)
         slot->client->h2_busy--;
     else
-        (void)curl_multi_remove_handle(slot->client->multi, slot->easy);
+        (void)slot->client->curl.multi_remove_handle(slot->client->multi, slot->easy);
     slot->is_running = false;
     slot->client->free[slot->client->free_count++] = slot;
 }
@@ -268,13 +274,13 @@ static enum wg_code start_curl(struct wg_http_slot *slot, struct wg_error *err)
 {
     struct wg_http_client *client = slot->client;
     if (!prepare(slot) || !set_up(slot, &slot->request) ||
-        curl_multi_add_handle(client->multi, slot->easy) != CURLM_OK)
+        client->curl.multi_add_handle(client->multi, slot->easy) != CURLM_OK)
         return wg__fail(err, WG_ENOMEM, "%s: the request cannot be started: out of memory",
                         slot->request.url);
     /* curl has set its timer to now; without this it would begin only when somebody waits. */
     int running = 0;
     client->alarm_ns = UINT64_MAX;
-    (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    (void)client->curl.multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     return WG_OK;
 }
 
@@ -345,7 +351,8 @@ static void describe(struct wg_http_answer *answer, const struct wg_http_slot *s
     else if (answer->end == WG_HTTP_TIMED_OUT)
         say(answer->why, "no answer within %g s", slot->request.timeout_s);
     else if (answer->end != WG_HTTP_ANSWERED)
-        say(answer->why, "%s", slot->why[0] != '\0' ? slot->why : curl_easy_strerror(result));
+        say(answer->why, "%s",
+            slot->why[0] != '\0' ? slot->why : slot->client->curl.easy_strerror(result));
     else if (slot->grpc_message[0] != '\0')
         say(answer->why, "%s", slot->grpc_message);
 }
@@ -356,7 +363,7 @@ void wg__http_finish(struct wg_http_slot *slot, CURLcode result, enum wg_http_en
 {
     long status = (long)slot->h2_status;
     if (!slot->is_h2)
-        (void)curl_easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &status);
+        (void)slot->client->curl.easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &status);
     struct wg_http_answer answer = {
         .end = end,
         .status = (unsigned)status,
@@ -386,13 +393,13 @@ static void collect(struct wg_http_client *client)
 {
     int left = 0;
     const CURLMsg *message;
-    while ((message = curl_multi_info_read(client->multi, &left)) != NULL) {
+    while ((message = client->curl.multi_info_read(client->multi, &left)) != NULL) {
         if (message->msg != CURLMSG_DONE)
             continue;
         const uint64_t now_ns = wg__clock_ns();
         const CURLcode result = message->data.result;
         struct wg_http_slot *slot = NULL;
-        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
+        (void)client->curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
         wg__http_finish(slot, result, end_of(result, slot), now_ns);
     }
 }
@@ -429,12 +436,12 @@ static int work(struct wg_http_client *client)
             what |= CURL_CSELECT_OUT;
         if ((events[i].events & (uint32_t)EPOLLERR) != 0)
             what |= CURL_CSELECT_ERR;
-        (void)curl_multi_socket_action(client->multi, events[i].data.fd, what, &running);
+        (void)client->curl.multi_socket_action(client->multi, events[i].data.fd, what, &running);
         collect(client); /* now, so that no answer waits for the work on others */
     }
     if (client->alarm_ns <= wg__clock_ns()) {
         client->alarm_ns = UINT64_MAX;
-        (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        (void)client->curl.multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
     collect(client);
     if (is_h2)

@@ -19,18 +19,34 @@ void wg__http_headers_free(struct wg_http_headers *headers)
 {
     if (headers == NULL)
         return;
-    curl_slist_free_all(headers->list);
+    for (struct curl_slist *at = headers->list, *next; at != NULL; at = next) {
+        next = at->next;
+        wg__free(at->data);
+        wg__free(at);
+    }
     for (size_t i = 0; i < headers->count; i++)
         wg__free(headers->texts[i]);
     wg__free(headers);
 }
 
+static bool append_line(struct wg_http_headers *headers, const char *line)
+{
+    struct curl_slist *added = wg__alloc_zeroed(1, sizeof *added);
+    if (added == NULL)
+        return false;
+    if (headers->last != NULL)
+        headers->last->next = added;
+    else
+        headers->list = added;
+    headers->last = added;
+    added->data = wg__strdup(line);
+    return added->data != NULL;
+}
+
 static bool add_header(struct wg_http_headers *headers, const char *line)
 {
-    struct curl_slist *longer = curl_slist_append(headers->list, line);
-    if (longer == NULL)
+    if (!append_line(headers, line))
         return false;
-    headers->list = longer;
     const char *colon = strchr(line, ':');
     const char *value = colon != NULL ? colon + 1 + strspn(colon + 1, " ") : "";
     if (*value == '\0') /* tells curl not to send it */

@@ -11,6 +11,7 @@
 #include <curl/curl.h>
 
 #include "base/buffer.h"
+#include "net/curl_library.h"
 #include "net/h2c.h"
 #include "net/http_client.h"
 
@@ -36,6 +37,7 @@ struct wg_http_slot {
 };
 
 struct wg_http_client {
+    struct wg_curl curl;
     CURLM *multi;
     int epoll;
     uint64_t alarm_ns; /* when curl wants to be called; UINT64_MAX: not */
@@ -54,9 +56,10 @@ struct wg_http_client {
     size_t h2_ended_count;
 };
 
-/* curl's list, and the same as HTTP/2 wants it: names in lower case, without empty ones. */
+/* curl's list, made without curl, and the same as HTTP/2 wants it: names in lower case, without
+ * empty ones. */
 struct wg_http_headers {
-    struct curl_slist *list;
+    struct curl_slist *list, *last;
     char *texts[WG_HTTP_HEADERS_MAX]; /* "name\0value" */
     struct wg_h2c_header pairs[WG_HTTP_HEADERS_MAX];
     size_t count;
