@@ -257,8 +257,8 @@ bool wg__wave_left_out_text(const struct wg_wave_model *model, struct wg_buffer 
     if (count == 0)
         return false;
     wg__buffer_printf(out,
-                      "%zu node%s in no layer and no total: bodies of loops, or sizes that depend "
-                      "on data",
+                      "%zu node%s in no layer and no total: bodies of loops, or sizes that are not "
+                      "known",
                       count, count == 1 ? " is" : "s are");
     return true;
 }

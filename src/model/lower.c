@@ -9,7 +9,7 @@
  *     view        Reshape, Cast, Identity, quantisation: no kernel of its own worth the name
  *     fuses       element-wise, right behind the layer that makes its input, with as many elements:
  *                 bias, batch norm, activation, residual addition
- *     chooses     If: the branch that is known to run, else the one that multiplies more
+ *     holds       graphs of its own: lower_branches.c
  *     moves       all else: reads its inputs, writes its outputs
  *
  * A node fuses only into the last layer that it waits for: the scaling by a squeeze-and-excitation
@@ -29,8 +29,6 @@
 #include "model/onnx.h"
 
 enum { LAYERS_FIRST = 64, LAYERS_MAX = 1 << 20, DEPTH_MAX = 32, NAMES_TRIES = 8 };
-
-static enum wg_code lower_graph(struct wg_lower *lower, const struct wg_graph *graph);
 
 /* --- Tensors ---------------------------------------------------------------------------------- */
 
@@ -194,6 +192,13 @@ uint64_t wg__lower_count(struct wg_lower *lower, int32_t tensor)
     struct wg_lower_tensor *origin = origin_of(lower, tensor);
     if (origin->is_counted)
         return 0;
+    struct wg_lower_counted *note = wg__arena_alloc(&lower->scratch, 1, sizeof *note);
+    if (note == NULL) {
+        lower->is_out_of_memory = true;
+        return 0;
+    }
+    *note = (struct wg_lower_counted){.tensor = origin, .before = lower->counted};
+    lower->counted = note;
     origin->is_counted = true;
     return wg__lower_size(lower, &lower->scope->graph->tensors[tensor]);
 }
@@ -216,7 +221,8 @@ static enum wg_code make_room(struct wg_lower *lower)
     return WG_OK;
 }
 
-static char *join(struct wg_arena *arena, const char *prefix, const char *name, const char *suffix)
+char *wg__lower_join(struct wg_arena *arena, const char *prefix, const char *name,
+                     const char *suffix)
 {
     const size_t a = strlen(prefix);
     const size_t b = strlen(name);
@@ -237,7 +243,8 @@ enum wg_code wg__lower_add(struct wg_lower *lower, const struct wg_node *node,
     struct wg_layer *added = &lower->layers[lower->layer_count];
     *added = *layer;
     added->kernel = (struct wg_kernel){.split_k = 1, .cluster_m = 1, .cluster_n = 1};
-    added->name = join(arena, lower->prefix, node->name, layer->name != NULL ? layer->name : "");
+    added->name =
+        wg__lower_join(arena, lower->prefix, node->name, layer->name != NULL ? layer->name : "");
     added->op = wg__arena_strdup(arena, node->op);
     if (added->name == NULL || added->op == NULL)
         return wg__lower_no_memory(lower);
@@ -247,107 +254,6 @@ enum wg_code wg__lower_add(struct wg_lower *lower, const struct wg_node *node,
     }
     lower->layer_count++;
     return WG_OK;
-}
-
-/* Floating-point operations, for comparing branches. */
-static double work_of(const struct wg_lower *lower, size_t first, size_t count)
-{
-    double sum = 0.0;
-    for (size_t i = first; i < first + count; i++) {
-        const struct wg_layer *layer = &lower->layers[i];
-        if (layer->kind == WG_LAYER_CONV)
-            sum += wg__conv_flops(&layer->conv);
-        else if (layer->kind == WG_LAYER_GEMM)
-            sum += wg__gemm_flops(&layer->gemm);
-    }
-    return sum;
-}
-
-/* --- Subgraphs -------------------------------------------------------------------------------- */
-
-/* Lowers a subgraph behind what is there; its outputs' widths are fixed, since they meet those of
- * another branch or of the next turn. */
-static enum wg_code lower_inner(struct wg_lower *lower, const struct wg_node *node,
-                                const struct wg_graph *graph)
-{
-    const char *prefix = lower->prefix;
-    lower->prefix = join(&lower->scratch, prefix, node->name, "/");
-    if (lower->prefix == NULL) {
-        lower->prefix = prefix;
-        return wg__lower_no_memory(lower);
-    }
-    const enum wg_code code = lower_graph(lower, graph);
-    lower->prefix = prefix;
-    return code;
-}
-
-/* Whether a condition is a constant, and which. */
-static bool is_decided(const struct wg_lower *lower, const struct wg_node *node, bool *out)
-{
-    int64_t value = 0;
-    size_t count = 0;
-    const struct wg_tensor *condition = wg__lower_input(lower, node, 0);
-    if (condition == NULL || !wg__lower_ints(lower, condition, &value, 1, &count) || count != 1)
-        return false;
-    *out = value != 0;
-    return true;
-}
-
-/* Both branches tie widths; the layers of one stay, and what is left out of it. */
-static enum wg_code lower_if(struct wg_lower *lower, const struct wg_node *node)
-{
-    bool is_true = false;
-    const struct wg_attribute *yes = wg__node_attribute(node, "then_branch");
-    const struct wg_attribute *no = wg__node_attribute(node, "else_branch");
-    if (yes == NULL || no == NULL || yes->graph == NULL || no->graph == NULL)
-        return wg__lower_bytes(lower, node);
-    if (is_decided(lower, node, &is_true))
-        return lower_inner(lower, node, is_true ? yes->graph : no->graph);
-    size_t *left_out = &lower->out->left_out_count;
-    const size_t first = lower->layer_count;
-    const size_t left_out_first = *left_out;
-    enum wg_code code = lower_inner(lower, node, yes->graph);
-    const size_t middle = lower->layer_count;
-    const size_t left_out_middle = *left_out;
-    if (code == WG_OK)
-        code = lower_inner(lower, node, no->graph);
-    if (code != WG_OK)
-        return code;
-    const size_t of_no = lower->layer_count - middle;
-    if (work_of(lower, first, middle - first) >= work_of(lower, middle, of_no)) {
-        lower->layer_count = middle;
-        *left_out = left_out_middle;
-    } else {
-        memmove(&lower->layers[first], &lower->layers[middle], of_no * sizeof *lower->layers);
-        lower->layer_count = first + of_no;
-        *left_out -= left_out_middle - left_out_first;
-    }
-    return WG_OK;
-}
-
-/* Nodes of the graphs within a node; itself where there are none. */
-static size_t nodes_within(const struct wg_node *node)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < node->attribute_count; i++) {
-        const struct wg_graph *inner = node->attributes[i].graph;
-        for (size_t j = 0; inner != NULL && j < inner->node_count; j++)
-            count += nodes_within(&inner->nodes[j]);
-    }
-    return count != 0 ? count : 1;
-}
-
-/* What an operator with graphs within reads keeps its widths. */
-static void fix_captured(struct wg_lower *lower, const struct wg_node *node)
-{
-    (void)wg__lower_axes_unknown(lower, node);
-    for (size_t i = 0; i < node->attribute_count; i++) {
-        const struct wg_graph *inner = node->attributes[i].graph;
-        for (size_t j = 0; inner != NULL && j < inner->tensor_count; j++) {
-            if (inner->tensors[j].outer >= 0)
-                wg__lower_fix(lower, &wg__lower_state(lower, inner->tensors[j].outer)->label);
-        }
-    }
 }
 
 /* --- The walk --------------------------------------------------------------------------------- */
@@ -392,13 +298,8 @@ static enum wg_code lower_node(struct wg_lower *lower, const struct wg_node *nod
         return WG_OK;
     }
     const bool is_ours = node->domain[0] == '\0' || strcmp(node->domain, "com.microsoft") == 0;
-    if (has_subgraph(node)) {
-        fix_captured(lower, node);
-        if (strcmp(node->op, "If") == 0)
-            return lower_if(lower, node);
-        lower->out->left_out_count += nodes_within(node); /* nobody knows how many turns it takes */
-        return WG_OK;
-    }
+    if (has_subgraph(node))
+        return wg__lower_subgraphs(lower, node);
     const wg_lower_layer_fn layer = is_ours ? wg__lower_layer_of(node) : NULL;
     if (layer != NULL) {
         const enum wg_code code = layer(lower, node);
@@ -427,7 +328,7 @@ static enum wg_code open_scope(struct wg_lower *lower, const struct wg_graph *gr
     return WG_OK;
 }
 
-static enum wg_code lower_graph(struct wg_lower *lower, const struct wg_graph *graph)
+enum wg_code wg__lower_graph(struct wg_lower *lower, const struct wg_graph *graph)
 {
     struct wg_lower_scope scope;
     if (lower->depth == DEPTH_MAX)
@@ -438,8 +339,11 @@ static enum wg_code lower_graph(struct wg_lower *lower, const struct wg_graph *g
         return code;
     lower->scope = &scope;
     lower->depth++;
-    for (size_t i = 0; i < graph->node_count && code == WG_OK; i++)
+    for (size_t i = 0; i < graph->node_count && code == WG_OK; i++) {
         code = lower_node(lower, &graph->nodes[i]);
+        if (code == WG_OK && lower->is_out_of_memory)
+            code = wg__lower_no_memory(lower);
+    }
     for (size_t i = 0; i < graph->output_count && code == WG_OK; i++)
         wg__lower_fix(lower, &scope.tensors[graph->outputs[i]].label);
     lower->depth--;
@@ -476,7 +380,7 @@ static bool rename_twins(struct wg_lower *lower, struct named_layer *sorted, enu
         char suffix[32];
         (void)snprintf(suffix, sizeof suffix, "#%zu", sorted[i].index);
         struct wg_layer *layer = &lower->layers[sorted[i].index];
-        layer->name = join(&lower->out->arena, "", layer->name, suffix);
+        layer->name = wg__lower_join(&lower->out->arena, "", layer->name, suffix);
         if (layer->name == NULL)
             *code = wg__lower_no_memory(lower);
         has_changed = true;
@@ -518,7 +422,7 @@ enum wg_code wg__lower(struct wg_network *out, const struct wg_model *model,
         .model = model, .opts = *opts, .out = &network, .prefix = "", .err = err};
     wg__arena_init(&network.arena);
     wg__arena_init(&lower.scratch);
-    enum wg_code code = lower_graph(&lower, model->graph);
+    enum wg_code code = wg__lower_graph(&lower, model->graph);
     if (code == WG_OK)
         code = settle(&lower);
     wg__free(lower.layers);

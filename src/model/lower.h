@@ -10,8 +10,9 @@
  * known fixes its widths, the model's inputs and outputs too.
  *
  * Two kinds of nodes cost time and become no layer, because any figure would be a guess: the bodies
- * of loops, whose number of turns depends on data, and operators whose sizes do. The network counts
- * them (`left_out_count`), so that a reader knows that the total lacks something.
+ * of loops, whose number of turns depends on data, and operators whose sizes are not known, such as
+ * behind those whose results depend on data, or in a branch meant for other inputs. The network
+ * counts them (`left_out_count`), so that a reader knows that the total lacks something.
  *
  * Owns: the network is the caller's; it keeps no reference to the model.    Threads: one at a time.
  */

@@ -3,6 +3,7 @@
  * The parts of lowering; only src/model/lower*.c include this.
  *
  *     lower.c            walks the nodes, decides what becomes a layer, hands the network out
+ *     lower_branches.c   If, and operators whose graphs run nobody knows how often
  *     lower_widths.c     widths: union-find, and a tensor's channels as segments of widths
  *     lower_axes.c       channels through operators that move axes: Reshape, Transpose, Reduce, ..
  *     lower_layers.c     convolutions and matrix products
@@ -42,6 +43,12 @@ struct wg_lower_tensor {
     bool is_counted; /* its elements are some layer's parameters already */
 };
 
+/* Tensors that became parameters, last first: those of a branch that does not stay are let go. */
+struct wg_lower_counted {
+    struct wg_lower_tensor *tensor;
+    struct wg_lower_counted *before;
+};
+
 /* A graph on the way; a subgraph's hangs below that of its node. */
 struct wg_lower_scope {
     const struct wg_graph *graph;
@@ -67,7 +74,10 @@ struct wg_lower {
     size_t layer_count, layer_room;
     struct wg_lower_width *widths;
     size_t width_count, width_room;
+    struct wg_lower_counted *counted;
+    size_t fusable_first; /* layers before it are outside of an If whose branch is walked */
     unsigned depth;
+    bool is_out_of_memory; /* where no code could say so */
     struct wg_error *err;
 };
 
@@ -102,6 +112,17 @@ enum wg_code wg__lower_add(struct wg_lower *lower, const struct wg_node *node,
 /* The parameters that tensor `index` stands for: its elements at first, 0 when it comes again, by
  * itself or by way of what follows from it. */
 uint64_t wg__lower_count(struct wg_lower *lower, int32_t tensor);
+
+/* Lowers a graph behind what is there; its outputs' widths are fixed. */
+enum wg_code wg__lower_graph(struct wg_lower *lower, const struct wg_graph *graph);
+/* The three texts in a row; NULL: out of memory. */
+char *wg__lower_join(struct wg_arena *arena, const char *prefix, const char *name,
+                     const char *suffix);
+
+/* --- lower_branches.c ------------------------------------------------------------------------- */
+
+/* A node with graphs among its attributes. */
+enum wg_code wg__lower_subgraphs(struct wg_lower *lower, const struct wg_node *node);
 
 /* --- lower_widths.c --------------------------------------------------------------------------- */
 

@@ -221,8 +221,8 @@ static int32_t host_of(const struct wg_lower *lower, const struct wg_node *node)
         elements = state->maker > last || of_input > elements ? of_input : elements;
         last = state->maker;
     }
-    if (last < 0 || lower->layers[last].kind == WG_LAYER_BYTES || node->outputs[0] < 0 ||
-        elements == 0 ||
+    if (last < 0 || (size_t)last < lower->fusable_first ||
+        lower->layers[last].kind == WG_LAYER_BYTES || node->outputs[0] < 0 || elements == 0 ||
         elements != wg__lower_size(lower, &lower->scope->graph->tensors[node->outputs[0]]))
         return -1;
     return last;

@@ -176,6 +176,89 @@ static void takes_the_branch_that_is_known_to_run(void **state)
     }
 }
 
+/* A branch whose convolution does not know its sizes, as where it is not meant for this input. */
+static struct wg_graph *sizeless_branch(struct shape_stage *outer)
+{
+    struct shape_stage inner;
+    struct wg_graph *graph = stage_enter(&inner, outer);
+    stage_capture(&inner, "x");
+    stage_weight(&inner, "w", "4,1,1,1");
+    stage_step(&inner, "Frobnicate", "x", "unknown", NULL, 0);
+    stage_step(&inner, "Conv", "unknown w", "map", NULL, 0);
+    stage_leave(&inner, "map");
+    return graph;
+}
+
+static void takes_the_branch_whose_sizes_are_known(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 3; known++) { /* 2: neither */
+        struct shape_stage stage;
+        open_branches(&stage, false, false);
+        struct wg_graph *graphs[2];
+        for (int i = 0; i < 2; i++)
+            graphs[i] = i == known ? product_branch(&stage, "4") : sizeless_branch(&stage);
+        const struct wg_attribute branches[] = {STAGE_GRAPH("then_branch", graphs[0]),
+                                                STAGE_GRAPH("else_branch", graphs[1])};
+        stage_step(&stage, "If", "c", "y", branches, 2);
+        stage_outputs(&stage, "y");
+        stage_infer(&stage);
+        struct wg_network network;
+        struct wg_error err = {0};
+        const struct wg_lower_opts opts = {.dtype = WG_DTYPE_FP16};
+        const enum wg_code code = wg__lower(&network, stage.model, &opts, &err);
+        assert_int_equal(code, known == 2 ? WG_EDATA : WG_OK);
+        assert_int_equal(err.text[0] != '\0', known == 2);
+        if (code == WG_OK) {
+            check_close(network_macs(&network), 2 * 8 * 4, 0);
+            assert_int_equal(network.left_out_count, 2);
+            wg__network_fini(&network);
+        }
+        stage_close(&stage);
+    }
+}
+
+/* A weight that both branches read belongs to the one that stays, and to nobody else. */
+static void counts_the_parameters_of_the_branch_that_stays(void **state)
+{
+    (void)state;
+    for (int larger = 0; larger < 2; larger++) {
+        struct shape_stage stage;
+        struct wg_graph *graphs[2];
+        open_branches(&stage, false, false);
+        stage_weight(&stage, "shared", "8,8");
+        stage_weight(&stage, "bias", "8");
+        stage_step(&stage, "MatMul", "x shared", "before", NULL, 0);
+        stage_weight(&stage, "w", "8,8");
+        for (int i = 0; i < 2; i++) {
+            struct shape_stage inner;
+            graphs[i] = stage_enter(&inner, &stage);
+            stage_capture(&inner, "before");
+            stage_capture(&inner, "shared");
+            stage_capture(&inner, "bias");
+            stage_capture(&inner, "w");
+            stage_step(&inner, "Add", "before bias", "biased", NULL, 0);
+            stage_step(&inner, "MatMul", "biased w", "a", NULL, 0);
+            if (i == larger)
+                stage_step(&inner, "MatMul", "a shared", "b", NULL, 0);
+            stage_leave(&inner, i == larger ? "b" : "a");
+        }
+        const struct wg_attribute branches[] = {STAGE_GRAPH("then_branch", graphs[0]),
+                                                STAGE_GRAPH("else_branch", graphs[1])};
+        stage_step(&stage, "If", "c", "y", branches, 2);
+        stage_weight(&stage, "last", "8,3");
+        stage_step(&stage, "MatMul", "before last", "z", NULL, 0);
+        stage_step(&stage, "MatMul", "before w", "u", NULL, 0);
+        struct wg_network network = stage_lower(&stage, "y z u", 0);
+        check_close(network_macs(&network), 2 * 8 * (4 * 8 + 3), 0);
+        assert_int_equal(network_parameters(&network), 64 + 8 + 64 + 24);
+        assert_int_equal(network.layers[0].parameters, 64); /* the bias is added in the branch */
+        assert_int_equal(layer_named(&network, "u")->parameters, 0);
+        wg__network_fini(&network);
+        stage_close(&stage);
+    }
+}
+
 /* Only what the branch that counts leaves out is told. */
 static void tells_what_the_counted_branch_leaves_out(void **state)
 {
@@ -319,6 +402,8 @@ int main(void)
         cmocka_unit_test(gives_resnet50_its_layers),
         cmocka_unit_test(takes_the_branch_that_multiplies_more),
         cmocka_unit_test(takes_the_branch_that_is_known_to_run),
+        cmocka_unit_test(takes_the_branch_whose_sizes_are_known),
+        cmocka_unit_test(counts_the_parameters_of_the_branch_that_stays),
         cmocka_unit_test(tells_what_the_counted_branch_leaves_out),
         cmocka_unit_test(leaves_loops_out_and_tells_it),
         cmocka_unit_test(leaves_out_what_depends_on_data),
