@@ -9,6 +9,8 @@
 
 #include "base/number.h"
 
+/* Of L2 beside one 64-bit channel of memory: 1,008 KiB (B200) to 16 MiB are whole ones. */
+enum { L2_GRAIN_KIB = 16, CHANNEL_BITS = 64 };
 /* Far beyond any GPU, so that no product overflows a double or an unsigned. */
 enum { SMS_MAX = 4096, LANES_MAX = 4096, THREADS_MAX = 65536, REGISTERS_MAX = 1 << 24 };
 static const double number_max = 1e9;
@@ -98,6 +100,68 @@ static enum wg_code check(const struct wg_csv *csv, const char *name, double tol
                         follows);
 }
 
+/* L2 lies in slices at the memory controllers, and a GPU sold with some of them off loses the
+ * slices too. Tables forget that: they give the whole chip's L2, or that of a variant with more or
+ * fewer controllers. Such a figure is no whole number of grains a channel. */
+static enum wg_code check_l2(const struct wg_csv *csv, double l2_mib, double bus_bits,
+                             struct wg_error *err)
+{
+    const double grains = l2_mib * 1024 / L2_GRAIN_KIB / (bus_bits / CHANNEL_BITS);
+    if (fabs(grains - nearbyint(grains)) <= 1e-6 * grains)
+        return WG_OK;
+    size_t column;
+    enum wg_code code = wg__csv_column(csv, "l2_mib", &column, err);
+    if (code != WG_OK)
+        return code;
+    return wg__csv_fail(csv, column, err,
+                        "is %g: %.5g KiB beside each %d bits of the %g-bit memory bus, expected a "
+                        "multiple of %d KiB (the L2 of another variant of the chip?)",
+                        l2_mib, grains * L2_GRAIN_KIB, CHANNEL_BITS, bus_bits, L2_GRAIN_KIB);
+}
+
+/* In a table that names sources, each number has one and no source stands beside nothing. */
+static enum wg_code check_sources(const struct wg_csv *csv, struct wg_error *err)
+{
+    static const struct {
+        const char *number, *source;
+    } pairs[] = {{"sms", "core_source"},
+                 {"boost_mhz", "clock_source"},
+                 {"memory_gb", "memory_source"},
+                 {"l2_mib", "l2_source"},
+                 {"tdp_w", "tdp_source"},
+                 {"idle_w", "idle_source"},
+                 {"fp16_per_clock", "tensor_source"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (!wg__csv_has_column(csv, pairs[i].source))
+            continue;
+        size_t number, source;
+        enum wg_code code = wg__csv_column(csv, pairs[i].number, &number, err);
+        if (code == WG_OK)
+            code = wg__csv_column(csv, pairs[i].source, &source, err);
+        if (code != WG_OK)
+            return code;
+        if ((wg__csv_text(csv, number)[0] == '\0') != (wg__csv_text(csv, source)[0] == '\0'))
+            return wg__csv_fail(csv, source, err, "expected where %s is from, and only then",
+                                pairs[i].number);
+    }
+    return WG_OK;
+}
+
+static enum wg_code read_power(const struct wg_csv *csv, struct wg_gpu_spec *out,
+                               struct wg_error *err)
+{
+    enum wg_code code = read_positive(csv, "tdp_w", &out->tdp_w, err);
+    if (code == WG_OK)
+        code = read_number(csv, "idle_w", (double)NAN, &out->idle_w, err);
+    if (code != WG_OK || isnan(out->idle_w) || out->idle_w < out->tdp_w)
+        return code;
+    size_t column;
+    code = wg__csv_column(csv, "idle_w", &column, err);
+    return code == WG_OK ? wg__csv_fail(csv, column, err, "is %g, expected less than tdp_w (%g)",
+                                        out->idle_w, out->tdp_w)
+                         : code;
+}
+
 static enum wg_code read_memory(const struct wg_csv *csv, struct wg_gpu_spec *out,
                                 struct wg_error *err)
 {
@@ -113,6 +177,8 @@ static enum wg_code read_memory(const struct wg_csv *csv, struct wg_gpu_spec *ou
         code = read_positive(csv, "memory_gb", &memory, err);
     if (code == WG_OK)
         code = read_positive(csv, "l2_mib", &l2, err);
+    if (code == WG_OK)
+        code = check_l2(csv, l2, bus_bits, err);
     if (code != WG_OK)
         return code;
     out->memory_bandwidth_bytes_per_s = bandwidth * 1e9;
@@ -179,11 +245,11 @@ enum wg_code wg__gpu_row_read(const struct wg_csv *csv, struct wg_arena *arena,
     if (code == WG_OK)
         code = read_memory(csv, &spec, err);
     if (code == WG_OK)
-        code = read_positive(csv, "tdp_w", &spec.tdp_w, err);
-    if (code == WG_OK)
-        code = read_number(csv, "idle_w", (double)NAN, &spec.idle_w, err);
+        code = read_power(csv, &spec, err);
     if (code == WG_OK)
         code = read_rates(csv, &spec, err);
+    if (code == WG_OK)
+        code = check_sources(csv, err);
     if (code != WG_OK)
         return code;
     *out = spec;

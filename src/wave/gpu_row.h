@@ -5,7 +5,8 @@
  * Data sheets round, copy and mix clocks, so a row states its numbers twice where it can: bus width
  * times rate beside the bandwidth, and what an SM does in a clock beside the sheet's TFLOPS. A row
  * that contradicts itself by more than 2.5 % is refused. What the program uses is the product, not
- * the rounded figure of the sheet.
+ * the rounded figure of the sheet. Refused too: an L2 that does not fit the memory bus, an idle
+ * power at or above the limit, and, where the table has columns of sources, a number without one.
  *
  * Threads: pure, any thread.
  */

@@ -4,6 +4,7 @@
  */
 #include "wave/gpu.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -82,6 +83,103 @@ static void refuses_rows_that_contradict_themselves(void **state)
     check_rejects(HEADER "a1,A,,ampere,8.0,108,64,1410,,5120,2.43,1555,40,40,400,,2048,2048,1024,0,"
                          "4096,19.5,624\n",
                   "'fp16_tflops'");
+}
+
+/* 50 MiB are an H100's with five stacks of memory; with six (6,144 bits) there are 60. */
+static void refuses_an_l2_of_another_variant_of_the_chip(void **state)
+{
+    (void)state;
+    check_rejects(HEADER "h1,A,,hopper,9.0,132,128,1980,,6144,6.25,4800,141,50,700,,4096,4096,2048,"
+                         "8192,8192,67,\n",
+                  "'l2_mib': is 50: 533.33 KiB beside each 64 bits of the 6144-bit memory bus");
+    check_rejects(HEADER "a1,A,,ampere,8.6,56,128,1650,,320,16,640,20,6,200,,1024,1024,512,0,2048,"
+                         "23.7,\n",
+                  "'l2_mib': is 6: 1228.8 KiB");
+    static const char *const fits[] = {
+        HEADER "h1,A,,hopper,9.0,132,128,1980,,6144,6.25,4800,141,60,700,,4096,4096,2048,8192,8192,"
+               "67,\n",
+        HEADER "b1,A,,blackwell,10.0,148,128,1965,1856,8192,7.8,8000,180,126,1000,,8192,8192,4096,"
+               "16384,16384,75,\n",
+        HEADER "g1,A,,pascal,6.1,28,128,1582,,352,11,484,11,2.75,250,,256,0,0,0,1024,11.34,\n"};
+    for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
+        struct wg_gpu_table *table = NULL;
+        assert_int_equal(wg__gpu_table_open(&table, "mine.csv", fits[i], strlen(fits[i]), NULL),
+                         WG_OK);
+        wg__gpu_table_close(table);
+    }
+}
+
+static void refuses_an_idle_power_at_the_limit(void **state)
+{
+    (void)state;
+    check_rejects(HEADER "a1,A,,ampere,8.0,108,64,1410,,5120,2.43,1555,40,40,400,400,2048,2048,"
+                         "1024,0,4096,19.5,312\n",
+                  "'idle_w': is 400, expected less than tdp_w (400)");
+}
+
+/* What a table of sources may say of idle power alone; the other columns have the same rule. */
+static enum wg_code open_with_idle(const char *idle_and_source)
+{
+    char text[1024];
+    const int length = snprintf(
+        text, sizeof text,
+        "idle_w,idle_source,id,name,aliases,arch,cc,sms,fp32_lanes_per_sm,boost_mhz,tensor_mhz,"
+        "memory_bus_bits,memory_gbit_per_pin,memory_bandwidth_gb_per_s,memory_gb,l2_mib,tdp_w,"
+        "fp16_per_clock,bf16_per_clock,tf32_per_clock,fp8_per_clock,int8_per_clock,fp32_tflops,"
+        "fp16_tflops\n%s,a1,A,,ampere,8.0,108,64,1410,,5120,2.43,1555,40,40,400,2048,2048,1024,0,"
+        "4096,19.5,312\n",
+        idle_and_source);
+    assert_true(length > 0 && (size_t)length < sizeof text);
+    struct wg_gpu_table *table = NULL;
+    const enum wg_code code = wg__gpu_table_open(&table, "mine.csv", text, (size_t)length, NULL);
+    wg__gpu_table_close(table);
+    return code;
+}
+
+static void wants_a_source_beside_each_number_and_only_there(void **state)
+{
+    (void)state;
+    assert_int_equal(open_with_idle("55,measured"), WG_OK);
+    assert_int_equal(open_with_idle(","), WG_OK);
+    assert_int_equal(open_with_idle("55,"), WG_EDATA);
+    assert_int_equal(open_with_idle(",measured"), WG_EDATA);
+}
+
+/* Figures read off real devices (deviceQuery, torch, nvidia-smi), which tables get wrong. */
+static void holds_what_real_devices_say_of_themselves(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        unsigned sms;
+        double boost_mhz, l2_mib;
+    } devices[] = {
+        {"jetson-nano", 1, 922, 0.25},
+        {"jetson-tx2", 2, 1300, 0.5},
+        {"xavier-nx-8gb", 6, 1109, 0.5},
+        {"xavier-agx-32gb", 8, 1377, 0.5},
+        {"orin-nano-8gb", 8, 624, 2},
+        {"orin-nx-16gb", 8, 918, 2},
+        {"orin-agx-64gb", 16, 1300, 4},
+        {"v100-sxm2-32gb", 80, 1530, 6},
+        {"quadro-gv100", 80, 1627, 6},
+        {"a100-sxm4-80gb", 108, 1410, 40},
+        {"a40", 84, 1740, 6},
+        {"l40s", 142, 2520, 96},
+        {"gh200-96gb", 132, 1980, 60},
+        {"h200-sxm-141gb", 132, 1980, 60},
+        {"b200", 148, 1965, 126},
+        {"jetson-thor-t5000", 20, 1575, 32},
+    };
+    struct wg_gpu_table *table = built_in();
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        const struct wg_gpu_spec *gpu;
+        assert_int_equal(wg__gpu_table_find(table, devices[i].id, &gpu, NULL), WG_OK);
+        assert_int_equal(gpu->sms, devices[i].sms);
+        check_close(gpu->boost_clock_hz, devices[i].boost_mhz * 1e6, 0.01);
+        check_close(gpu->l2_bytes, devices[i].l2_mib * 1048576, 0);
+    }
+    wg__gpu_table_close(table);
 }
 
 static void refuses_what_it_cannot_read(void **state)
@@ -266,6 +364,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_row_and_the_limits_of_its_capability),
         cmocka_unit_test(refuses_rows_that_contradict_themselves),
+        cmocka_unit_test(refuses_an_l2_of_another_variant_of_the_chip),
+        cmocka_unit_test(refuses_an_idle_power_at_the_limit),
+        cmocka_unit_test(wants_a_source_beside_each_number_and_only_there),
+        cmocka_unit_test(holds_what_real_devices_say_of_themselves),
         cmocka_unit_test(refuses_what_it_cannot_read),
         cmocka_unit_test(answers_to_ids_aliases_and_names_however_written),
         cmocka_unit_test(names_the_nearest_ids_of_an_unknown_one),
