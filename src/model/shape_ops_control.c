@@ -3,9 +3,9 @@
  * If, Loop and Scan: bodies are graphs, inferred where they stand.
  *
  * A branch that can't be taken may contradict itself: exporters guard a Squeeze by "is the
- * dimension 1?". So where the condition is known only its branch counts, and elsewhere a branch's
- * contradiction makes the outputs unknown. What a loop carries may change its shape from one
- * iteration to the next, so a body sees its type alone.
+ * dimension 1?". So where the condition is known only its branch counts, and elsewhere one that
+ * contradicts itself leaves the other one's outputs. What a loop carries may change its shape from
+ * one iteration to the next, so a body sees its type alone.
  *
  * Owns: nothing.    Threads: one thread at a time.
  */
@@ -102,17 +102,23 @@ static enum wg_code infer_branch(struct wg_shape_node *n, const char *name, stru
     return code == WG_ENOMEM ? wg__shape_no_memory(n) : code;
 }
 
+static void give_all(const struct wg_shape_node *n, const struct wg_graph *body)
+{
+    for (size_t i = 0; i < n->node->output_count; i++) {
+        struct wg_tensor *to = wg__shape_output(n, i);
+        if (to != NULL && body_output(body, i) != NULL)
+            give(to, body_output(body, i));
+    }
+}
+
 static enum wg_code take(struct wg_shape_node *n, const char *name)
 {
     struct wg_graph *body = wg__shape_body(n, name);
     if (body == NULL)
         return WG_OK;
     const enum wg_code code = wg__shape_graph(n->run, body, n->caller);
-    for (size_t i = 0; code == WG_OK && i < n->node->output_count; i++) {
-        struct wg_tensor *to = wg__shape_output(n, i);
-        if (to != NULL && body_output(body, i) != NULL)
-            give(to, body_output(body, i));
-    }
+    if (code == WG_OK)
+        give_all(n, body);
     return code;
 }
 
@@ -123,8 +129,12 @@ static enum wg_code both_branches(struct wg_shape_node *n)
     enum wg_code code = infer_branch(n, "then_branch", &bodies[0], &is_sound[0]);
     if (code == WG_OK)
         code = infer_branch(n, "else_branch", &bodies[1], &is_sound[1]);
-    if (bodies[0] == NULL || bodies[1] == NULL || !is_sound[0] || !is_sound[1])
+    if (code != WG_OK || bodies[0] == NULL || bodies[1] == NULL || (!is_sound[0] && !is_sound[1]))
         return code;
+    if (!is_sound[0] || !is_sound[1]) { /* whoever gets a result gets the sound one's */
+        give_all(n, bodies[is_sound[0] ? 0 : 1]);
+        return WG_OK;
+    }
     for (size_t i = 0; code == WG_OK && i < n->node->output_count; i++) {
         struct wg_tensor *to = wg__shape_output(n, i);
         const struct wg_tensor *one = body_output(bodies[0], i), *other = body_output(bodies[1], i);

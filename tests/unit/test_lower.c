@@ -218,6 +218,29 @@ static void takes_the_branch_whose_sizes_are_known(void **state)
     }
 }
 
+/* Exporters guard a Squeeze by a condition: with another size that branch cannot run. */
+static void gives_the_outputs_of_the_branch_that_can_run(void **state)
+{
+    (void)state;
+    struct shape_stage stage;
+    struct shape_stage inner;
+    struct wg_graph *graphs[2];
+    open_branches(&stage, false, false);
+    for (int i = 0; i < 2; i++) {
+        graphs[i] = stage_enter(&inner, &stage);
+        stage_capture(&inner, "x");
+        const struct wg_attribute axes[] = {STAGE_INTS("axes", 0)};
+        stage_step(&inner, i == 0 ? "Squeeze" : "Relu", "x", "out", axes, i == 0 ? 1 : 0);
+        stage_leave(&inner, "out");
+    }
+    const struct wg_attribute branches[] = {STAGE_GRAPH("then_branch", graphs[0]),
+                                            STAGE_GRAPH("else_branch", graphs[1])};
+    stage_step(&stage, "If", "c", "y", branches, 2);
+    stage_infer(&stage);
+    stage_check(&stage, "y", "2,8");
+    stage_close(&stage);
+}
+
 /* A weight that both branches read belongs to the one that stays, and to nobody else. */
 static void counts_the_parameters_of_the_branch_that_stays(void **state)
 {
@@ -403,6 +426,7 @@ int main(void)
         cmocka_unit_test(takes_the_branch_that_multiplies_more),
         cmocka_unit_test(takes_the_branch_that_is_known_to_run),
         cmocka_unit_test(takes_the_branch_whose_sizes_are_known),
+        cmocka_unit_test(gives_the_outputs_of_the_branch_that_can_run),
         cmocka_unit_test(counts_the_parameters_of_the_branch_that_stays),
         cmocka_unit_test(tells_what_the_counted_branch_leaves_out),
         cmocka_unit_test(leaves_loops_out_and_tells_it),
