@@ -9,8 +9,10 @@ Without Debian's python3-torch everything is skipped with status 77.
 import copy
 import json
 import os
+import subprocess
 import sys
 import unittest
+import warnings
 
 from python_binding import BUILD, Binding, main
 
@@ -110,6 +112,29 @@ class DenseNet(nn.Module):
         return self.fc(x.view(x.size(0), -1))
 
 
+class ResNext(nn.Module):
+    """Groups of 4 channels, a depth-wise convolution that makes 2 of each, groups of 6 over both of two branches."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.reduce = nn.Conv2d(8, 16, 1)
+        self.grouped = nn.Conv2d(16, 16, 3, padding=1, groups=4)
+        self.bn = nn.BatchNorm2d(16)
+        self.restore = nn.Conv2d(16, 8, 1)
+        self.twice = nn.Conv2d(8, 16, 3, padding=1, groups=8)
+        self.left = nn.Conv2d(16, 12, 1)
+        self.right = nn.Conv2d(8, 6, 1)
+        self.both = nn.Conv2d(18, 36, 3, 2, 1, groups=3, bias=False)
+        self.fc = nn.Linear(36, 5)
+
+    def forward(self, x):
+        x = F.relu(self.stem(x))
+        x = x + self.restore(F.relu(self.bn(self.grouped(F.relu(self.reduce(x))))))
+        y = torch.cat([self.left(F.relu(self.twice(x))), self.right(x)], 1)
+        return self.fc(F.relu(self.both(y)).mean([2, 3]))
+
+
 # Widths of each, with one name for each space.
 MODELS = {
     Vgg: {"features.0": 8, "features.4": 12, "classifier.1": 20},
@@ -117,7 +142,10 @@ MODELS = {
              "stage2.1.conv1": 16},
     MobileNet: {"stem": 8, "expand": 24, "squeeze": 6},
     DenseNet: {"stem": 8, "convs.0": 4, "convs.1": 4, "convs.2": 4, "head": 6},
+    ResNext: {"stem": 8, "reduce": 16, "left": 12, "right": 6},
 }
+# Channels that stay together, where more than one.
+BLOCKS = {(ResNext, "reduce"): 4, (ResNext, "left"): 6, (ResNext, "right"): 6}
 
 
 def make(kind, seed=0):
@@ -144,7 +172,7 @@ class Apply(Binding):
         for kind, widths in MODELS.items():
             for grow in ("split", "random"):
                 model = make(kind)
-                plan = {name: channels + 1 + i % 3 + (2 * channels if i == 1 else 0)
+                plan = {name: channels + (1 + i % 3) * BLOCKS.get((kind, name), 1) + (2 * channels if i == 1 else 0)
                         for i, (name, channels) in enumerate(widths.items())}
                 wide = wave.apply(model, plan, example(), grow=grow, seed=3)
                 for name, channels in plan.items():
@@ -167,8 +195,8 @@ class Apply(Binding):
         for kind, widths in MODELS.items():
             for prune in ("l1", "l2", "bn"):
                 model = make(kind)
-                if prune == "bn" and kind in (Vgg, DenseNet, MobileNet):
-                    continue
+                if prune == "bn" and kind in (Vgg, DenseNet, MobileNet) or kind is ResNext:
+                    continue  # of those in groups more than a channel goes
                 trace = _wave_trace.Trace(model)
                 for name in widths:  # the second channel of each space
                     space = trace.outputs[name][0].space.root()
@@ -220,9 +248,77 @@ class Apply(Binding):
         self.assertTrue(torch.equal(slim.stage1[1].conv2.weight, model.stage1[1].conv2.weight[kept]))
         self.assertTrue(torch.equal(slim.stage2[0].skip[0].weight, model.stage2[0].skip[0].weight[:, kept]))
 
+    def test_groups_go_whole_those_of_largest_norm_first(self):
+        model = make(ResNext)
+        slim = wave.apply(model, {"reduce": 8}, example())
+        norms = [layer.weight.abs().sum((1, 2, 3)).reshape(4, 4).sum(1) for layer in (model.reduce, model.grouped)]
+        groups = torch.sort(torch.topk(norms[0] + norms[1], 2).indices).values
+        kept = torch.cat([torch.arange(4 * group, 4 * group + 4) for group in groups.tolist()])
+        self.assertTrue(torch.equal(slim.reduce.weight, model.reduce.weight[kept]))
+        self.assertTrue(torch.equal(slim.grouped.weight, model.grouped.weight[kept]))
+        self.assertTrue(torch.equal(slim.grouped.bias, model.grouped.bias[kept]))
+        self.assertTrue(torch.equal(slim.bn.running_mean, model.bn.running_mean[kept]))
+        self.assertTrue(torch.equal(slim.restore.weight, model.restore.weight[:, kept]))
+        self.assertEqual((slim.grouped.groups, slim.grouped.in_channels, slim.grouped.out_channels), (2, 8, 8))
+        # A depth-wise one follows its input, with all that it makes of a channel.
+        slim = wave.apply(model, {"stem": 5}, example())
+        norms = sum(layer.weight.abs().sum((1, 2, 3)) for layer in (model.stem, model.restore)) \
+            + model.twice.weight.abs().sum((1, 2, 3)).reshape(8, 2).sum(1)
+        kept = torch.sort(torch.topk(norms, 5).indices).values
+        made = torch.stack([2 * kept, 2 * kept + 1], 1).flatten()
+        self.assertTrue(torch.equal(slim.twice.weight, model.twice.weight[made]))
+        self.assertTrue(torch.equal(slim.left.weight, model.left.weight[:, made]))
+        self.assertEqual((slim.twice.groups, slim.twice.in_channels, slim.twice.out_channels), (5, 5, 10))
+        # Of two branches in one, each keeps its own groups.
+        slim = wave.apply(model, {"left": 6}, example())
+        self.assertEqual((slim.both.groups, slim.both.in_channels, slim.both.out_channels), (2, 12, 24))
+        halves = [model.left.weight[at:at + 6].abs().sum() + model.both.weight[2 * at:2 * at + 12].abs().sum()
+                  for at in (0, 6)]
+        first = 6 * int(halves[1] > halves[0])
+        self.assertTrue(torch.equal(slim.both.weight[:12], model.both.weight[2 * first:2 * first + 12]))
+        self.assertTrue(torch.equal(slim.both.weight[12:], model.both.weight[24:]))
+
+    def test_a_group_that_is_zero_changes_nothing(self):
+        model = make(ResNext)
+        for layer in (model.reduce, model.grouped, model.bn):
+            layer.weight.data[4:8] = 0
+            layer.bias.data[4:8] = 0
+        for prune in ("l1", "l2", "bn"):
+            slim = wave.apply(model, {"reduce": 12}, example(), prune=prune)
+            self.assertLess(difference(model, slim, example()), 1e-5, prune)
+
+    def test_a_plan_of_the_exported_model_has_its_parameters(self):
+        """torch -> ONNX -> wattgov wave plan -> apply: as many parameters as the plan says, each layer as wide."""
+        for kind, options in ((ResNext, ["--keep", "0.8"]), (ResNext, ["--goal", "parameters", "--limit", "1s"]),
+                              (MobileNet, ["--keep", "0.8"]), (ResNet, ["--keep", "0.7"]),
+                              (DenseNet, ["--keep", "0.8"])):
+            with self.subTest(kind=kind.__name__, options=options):
+                model = make(kind)
+                path, plan_path = os.path.join(self.folder, "m.onnx"), os.path.join(self.folder, "plan.json")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    torch.onnx.export(copy.deepcopy(model), example(1), path, do_constant_folding=False,
+                                      training=torch.onnx.TrainingMode.PRESERVE)
+                subprocess.run([os.path.join(BUILD, "wattgov"), "wave", "plan", path, "--gpu", "a100-sxm4-80gb",
+                                "--range", "0.4:1.6", "--align", "1", "-o", plan_path, *options], check=True,
+                               stdout=subprocess.DEVNULL)
+                with open(plan_path, encoding="utf-8") as file:
+                    plan = json.load(file)
+                shaped = wave.apply(model, plan_path, example())
+                self.assertEqual(sum(one.numel() for one in model.parameters()), plan["before"]["parameters"])
+                self.assertEqual(sum(one.numel() for one in shaped.parameters()), plan["after"]["parameters"])
+                self.assertNotEqual(plan["before"]["parameters"], plan["after"]["parameters"])
+                self.assertEqual(shaped(example()).shape, model(example()).shape)
+                layers = {wave.module_name(layer["name"]): layer["after"] for layer in plan["layers"]}
+                for name, module in shaped.named_modules():
+                    if isinstance(module, nn.Conv2d):
+                        self.assertEqual((module.in_channels, module.out_channels),
+                                         (layers[name]["in"], layers[name]["out"]), name)
+
     def test_slim_models_train(self):
         for kind, widths in MODELS.items():
-            slim = wave.apply(make(kind), {name: max(1, channels // 2) for name, channels in widths.items()}, example())
+            plan = {name: max(BLOCKS.get((kind, name), 1), channels // 2) for name, channels in widths.items()}
+            slim = wave.apply(make(kind), plan, example())
             slim.train()
             slim(example()).square().sum().backward()
             self.assertTrue(all(one.grad is not None and one.grad.shape == one.shape for one in slim.parameters()))
@@ -262,6 +358,21 @@ class Apply(Binding):
             def forward(self, x):
                 return super().forward(x) if x.sum() > 0 else x
 
+        class Uneven(nn.Module):  # 2 groups of 4 make 3 each
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Conv2d(3, 8, 1)
+                self.uneven = nn.Conv2d(8, 6, 1, groups=2)
+                self.fc = nn.Conv2d(6, 2, 1)
+
+            def forward(self, x):
+                return self.fc(self.uneven(self.up(x)))
+
+        class Crossing(ResNext):  # a group of 6 reads of both branches
+            def __init__(self):
+                super().__init__()
+                self.left, self.right = nn.Conv2d(16, 9, 1), nn.Conv2d(8, 9, 1)
+
         cases = [
             (Vgg, {"classifier.3": 4}, "the model's output"),
             (Vgg, {"nothing": 4}, "no module in the model"),
@@ -269,6 +380,13 @@ class Apply(Binding):
             (Vgg, {"features.0": 0}, "expected 1 or more"),
             (ResNet, {"stem": 4, "stage1.0.conv2": 5}, "shares its width"),
             (Mixed, {"features.0": 4}, "not known"),
+            (ResNext, {"reduce": 6}, "multiple of 4: 'grouped' is a convolution in groups"),
+            (ResNext, {"left": 8}, "multiple of 6: 'both'"),
+            (ResNext, {"both": 24}, "cannot change from 36 to 24 channels by itself: it follows left, right"),
+            (ResNext, {"twice": 10}, "from 16 to 10 channels by itself: it follows stem"),
+            (Uneven, {"up": 6}, "'uneven' is a convolution in 2 groups"),
+            (Uneven, {"uneven": 4}, "'uneven' is a convolution in 2 groups"),
+            (Crossing, {"left": 6}, "'both' is a convolution in 3 groups"),
             (Branch, {"features.0": 4}, "cannot trace"),
         ]
         for kind, plan, part in cases:

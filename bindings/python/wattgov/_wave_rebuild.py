@@ -2,7 +2,8 @@
 """Rebuilds the layers of a traced PyTorch model at other widths.
 
 For each space of channels one list says which old channel each new one is, and what part of it its readers get: 1 for
-a channel that stays, shares that sum to 1 for a channel and its copies, 0 for a fresh one. Producers take rows by
+a channel that stays, shares that sum to 1 for a channel and its copies, 0 for a fresh one. Where convolutions have
+groups, whole groups stay, go or are copied. Producers take rows by
 that list, norms take entries, readers take columns times the part; so a copy or a fresh channel changes nothing of
 what the model computes.
 """
@@ -49,31 +50,38 @@ def rebuild(trace: Trace, widths: dict[Space, int], *, prune: str, grow: str, se
     choices = {}
     for space, channels in widths.items():
         if channels < space.channels:
-            choices[space] = _keep(_norms(trace, space, prune), channels)
+            choices[space] = _keep(_norms(trace, space, prune), channels, space.block)
         else:
-            choices[space] = _extend(space.channels, channels, grow, random)
+            choices[space] = _extend(space, channels, grow, random)
     with torch.no_grad():
         for name in list(trace.inputs):
             _rebuild_module(trace, name, choices, random)
 
 
-def _keep(norms: torch.Tensor, channels: int) -> Choice:
-    """The channels of largest norm, in their old order; of equal ones the first."""
-    order = torch.sort(norms, descending=True, stable=True).indices[:channels]
-    source = torch.sort(order).values
+def _keep(norms: torch.Tensor, channels: int, block: int) -> Choice:
+    """The channels, or blocks of them, of largest norm, in their old order; of equal ones the first."""
+    order = torch.sort(norms.reshape(-1, block).sum(1), descending=True, stable=True).indices[:channels // block]
+    source = _expand(torch.sort(order).values, block)
     return Choice(source, torch.ones(channels), torch.zeros(channels, dtype=torch.bool))
 
 
-def _extend(before: int, after: int, grow: str, random: torch.Generator) -> Choice:
+def _expand(blocks: torch.Tensor, size: int) -> torch.Tensor:
+    """The channels of blocks."""
+    return (blocks[:, None] * size + torch.arange(size)[None, :]).flatten()
+
+
+def _extend(space: Space, after: int, grow: str, random: torch.Generator) -> Choice:
+    before, block = space.channels, space.block
     more = after - before
     old = torch.arange(before)
     if grow == "random":
         source = torch.cat([old, torch.zeros(more, dtype=torch.long)])
         is_fresh = torch.arange(after) >= before
         return Choice(source, (~is_fresh).to(torch.float64), is_fresh)
-    # Every channel is copied once before any is copied twice.
-    rounds = [torch.randperm(before, generator=random) for _ in range((more + before - 1) // before)]
-    source = torch.cat([old] + rounds)[:after]
+    # Every block is copied once before any is copied twice.
+    blocks = before // block
+    rounds = [torch.randperm(blocks, generator=random) for _ in range((more + before - 1) // before)]
+    source = _expand(torch.cat([torch.arange(blocks)] + rounds)[:after // block], block)
     part = 0.5 + torch.rand(after, generator=random, dtype=torch.float64)
     total = torch.zeros(before, dtype=torch.float64).index_add_(0, source, part)
     return Choice(source, part / total[source], torch.zeros(after, dtype=torch.bool))
@@ -94,8 +102,8 @@ def _norms(trace: Trace, space: Space, prune: str) -> torch.Tensor:
             flat.abs().sum(1) if prune == "l1" else flat.square().sum(1)
         at = 0
         for segment in layout:
-            if segment.space.root() is space and segment.each == 1:
-                sums += norms[at:at + len(segment)]
+            if segment.space.root() is space:
+                sums += norms[at:at + len(segment)].reshape(-1, segment.each).sum(1)
                 found = True
             at += len(segment)
     if not found:
@@ -142,14 +150,14 @@ def _rebuild_module(trace: Trace, name: str, choices: dict[Space, Choice], rando
             _rebuild_norm(module, taken)
         return
     made = _axis(trace.outputs[name], choices)
-    is_depthwise = trace.outputs[name] is trace.inputs[name]
+    is_grouped = name in trace.grouped
     if made is not None:
         _rebuild_rows(module, made, random)
-    if taken is not None and not is_depthwise:
+    if taken is not None and not is_grouped:  # a group reads the same channels of its own as before
         weight = _take(module.weight, taken, 1)
         part = taken.share.to(weight.device, weight.dtype).reshape([1, -1] + [1] * (weight.dim() - 2))
         _parameter(module, "weight", weight * part)
-    _set_sizes(module, is_depthwise)
+    _set_sizes(module, is_grouped)
 
 
 def _rebuild_rows(module: nn.Module, made: Choice, random: torch.Generator) -> None:
@@ -172,11 +180,12 @@ def _rebuild_norm(module: nn.Module, taken: Choice) -> None:
     module.num_features = len(taken.source)
 
 
-def _set_sizes(module: nn.Module, is_depthwise: bool) -> None:
+def _set_sizes(module: nn.Module, is_grouped: bool) -> None:
     made, taken = module.weight.shape[:2]
     if isinstance(module, nn.Linear):
         module.out_features, module.in_features = made, taken
         return
+    if is_grouped:
+        module.groups = made // (module.out_channels // module.groups)
     module.out_channels = made
-    module.groups = made if is_depthwise else module.groups
-    module.in_channels = made if is_depthwise else taken * module.groups
+    module.in_channels = taken * module.groups

@@ -3,11 +3,14 @@
 
 Each convolution and linear layer makes a space of channels. Along the graph a tensor carries the layout of its
 channel axis: a list of spaces, each with how many entries of the axis belong to one of its channels (a flattened 7x7
-map: 49). Adding tensors makes their spaces one; concatenating joins lists; a depth-wise convolution makes its output
-the space of its input. Spaces that reach the model's output, or something that the walk does not know, are fixed.
+map: 49). Adding tensors makes their spaces one; concatenating joins lists; a convolution in groups makes its output
+the space of its input, whose channels then come and go by whole groups, as they do in `wattgov wave plan` (a
+depth-wise one is that of groups of one channel). Spaces that reach the model's output, or something that the walk
+does not know, are fixed.
 """
 from __future__ import annotations
 
+import math
 import operator
 
 import torch
@@ -41,6 +44,8 @@ class Space:
         self.channels = channels
         self.names = [name]  # modules that produce it
         self.fixed: str | None = None  # why it cannot change
+        self.block = 1  # so many channels stay together: the groups of a convolution
+        self.blocked = ""  # which one's
         self._united: Space | None = None
 
     def root(self) -> Space:
@@ -58,6 +63,11 @@ class Space:
         b._united = a
         a.names += [name for name in b.names if name not in a.names]
         a.fixed = a.fixed or b.fixed
+        a.keep_together(b.block, b.blocked)
+
+    def keep_together(self, block: int, name: str) -> None:
+        if self.block % block != 0:
+            self.block, self.blocked = math.lcm(self.block, block), name
 
 
 class Segment:
@@ -94,6 +104,7 @@ class Trace:
         self.modules = dict(model.named_modules())
         self.inputs: dict[str, Layout] = {}
         self.outputs: dict[str, Layout] = {}
+        self.grouped: set[str] = set()  # convolutions whose groups come and go with their input
         self._layouts: dict[fx.Node, Layout | None] = {}
         try:
             graph = fx.Tracer().trace(model)
@@ -114,11 +125,19 @@ class Trace:
             space = layout[0].space.root()
             if channels < 1:
                 raise PlanError(f"{name!r} is to have {channels} channels, expected 1 or more")
+            if len(layout) > 1 or layout[0].each > 1:  # a convolution in groups, of what others produce
+                if channels != layout.total():
+                    raise PlanError(f"{name!r} cannot change from {layout.total()} to {channels} channels by itself: "
+                                    f"it follows {', '.join(one.space.root().names[0] for one in layout)}")
+                continue
             if out.setdefault(space, channels) != channels:
-                raise PlanError(f"{name!r} is to have {channels} channels, and {out[space]} because it shares its width "
-                                f"with {', '.join(one for one in space.names if one != name)}")
+                raise PlanError(f"{name!r} is to have {channels} channels, and {out[space]} because it shares its "
+                                f"width with {', '.join(one for one in space.names if one != name)}")
             if space.fixed and channels != space.channels:
                 raise PlanError(f"{name!r} cannot change from {space.channels} to {channels} channels: {space.fixed}")
+            if channels % space.block != 0:
+                raise PlanError(f"{name!r} is to have {channels} channels, expected a multiple of {space.block}: "
+                                f"{space.blocked!r} is a convolution in groups, which stay whole")
         return {space: channels for space, channels in out.items() if channels != space.channels}
 
     # one method a kind of node
@@ -171,19 +190,25 @@ class Trace:
             self._same_input(name, source)
             return self.outputs[name]
         self.inputs[name] = source if source is not None else Layout([])
-        if groups > 1 and source is not None and groups == taken == made and all(one.each == 1 for one in source):
-            for segment in source:
-                segment.space.root().names.append(name)
-            self.outputs[name] = source
-            return source
-        space = Space(made, name)
-        self.outputs[name] = Layout([Segment(space)])
-        if groups > 1:
-            why = f"{name!r} is a convolution in {groups} groups"
-            space.fixed = why
-            if source is not None:
-                source.fix(why)
+        self.outputs[name] = Layout([Segment(Space(made, name))]) if groups == 1 else self._groups(name, module, source)
         return self.outputs[name]
+
+    def _groups(self, name: str, module: nn.Module, source: Layout | None) -> Layout:
+        """Each channel of the input makes as many of the output, as long as whole groups stay together."""
+        size = module.in_channels // module.groups
+        if source is None or module.out_channels % module.in_channels or any(len(one) % size for one in source):
+            space = Space(module.out_channels, name)
+            space.fixed = f"{name!r} is a convolution in {module.groups} groups, which are not its input's channels"
+            if source is not None:
+                source.fix(space.fixed)
+            return Layout([Segment(space)])
+        for segment in source:
+            root = segment.space.root()
+            root.names.append(name)
+            root.keep_together(size // math.gcd(size, segment.each), name)
+        self.grouped.add(name)
+        times = module.out_channels // module.in_channels
+        return Layout([Segment(one.space, one.each * times) for one in source])
 
     def _same_input(self, name: str, source: Layout | None) -> None:
         first = self.inputs[name]
@@ -247,7 +272,7 @@ class Trace:
         a, b = layouts[:2]
         if a is None or b is None or len(a) != len(b) or a.is_flat != b.is_flat:
             return self._unknown(node)
-        if [len(one) for one in a] != [len(one) for one in b]:
+        if [(len(one), one.each) for one in a] != [(len(one), one.each) for one in b]:
             return self._unknown(node)
         for one, other in zip(a, b):
             one.space.unite(other.space, node.name)
