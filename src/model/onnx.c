@@ -20,7 +20,7 @@
 #include "model/graph_inline.h"
 #include "model/onnx_reader.h"
 
-enum { IR_LEAST = 3, NAME_SHOWN_MAX = 160 };
+enum { IR_LEAST = 3, NAME_SHOWN_MAX = 160, RESIDENT_MAX = 2 << 20 };
 
 /* --- ModelProto ------------------------------------------------------------------------------- */
 
@@ -173,10 +173,12 @@ static enum wg_code make_parts(struct model_walk *walk, const struct wg_wire *wi
 
 /* The fields around the graph; anything may be a protobuf message, so what is no model shows by
  * what is missing. */
-static enum wg_code read_model(struct wg_model *model, struct wg_wire wire, struct wg_error *err)
+static enum wg_code read_model(struct wg_model *model, struct wg_wire wire, bool is_mapped,
+                               struct wg_error *err)
 {
     const struct wg_wire whole = wire;
-    struct model_walk walk = {.reader = {.model = model}};
+    struct model_walk walk = {
+        .reader = {.model = model, .resident = is_mapped ? wire.first : NULL}};
     enum wg_code code = make_parts(&walk, &wire, err);
     while (code == WG_OK) {
         bool has = false;
@@ -218,8 +220,8 @@ static const char *shown(const char *path)
     return tail;
 }
 
-enum wg_code wg__onnx_open_memory(struct wg_model **out, const char *name, const uint8_t *bytes,
-                                  size_t length, struct wg_error *err)
+static enum wg_code open_bytes(struct wg_model **out, const char *name, const uint8_t *bytes,
+                               size_t length, bool is_mapped, struct wg_error *err)
 {
     struct wg_model *model = wg__model_new();
     if (model == NULL)
@@ -228,13 +230,39 @@ enum wg_code wg__onnx_open_memory(struct wg_model **out, const char *name, const
     model->map = bytes;
     const struct wg_wire wire = {
         .name = shown(name), .first = bytes, .at = bytes, .end = bytes + length};
-    const enum wg_code code = read_model(model, wire, err);
+    const enum wg_code code = read_model(model, wire, is_mapped, err);
     if (code != WG_OK) {
         wg__model_close(model);
         return code;
     }
     *out = model;
     return WG_OK;
+}
+
+enum wg_code wg__onnx_open_memory(struct wg_model **out, const char *name, const uint8_t *bytes,
+                                  size_t length, struct wg_error *err)
+{
+    return open_bytes(out, name, bytes, length, false, err);
+}
+
+/* Lets pages go; they are read anew when somebody asks. Bytes are those of the mapping. */
+static void give_back(const uint8_t *first, const uint8_t *end)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint8_t *from = first - (uintptr_t)first % page; /* the mapping begins at a page */
+    (void)madvise((void *)from, (size_t)(end - from), MADV_DONTNEED);
+}
+
+void wg__onnx_passed(struct wg_onnx_reader *reader, const uint8_t *at)
+{
+    if (reader->resident == NULL)
+        return;
+    if (at < reader->resident) /* another walk began */
+        reader->resident = at;
+    if ((size_t)(at - reader->resident) < RESIDENT_MAX)
+        return;
+    give_back(reader->resident, at);
+    reader->resident = at;
 }
 
 /* Maps the whole file; an empty one gives no bytes. */
@@ -282,7 +310,7 @@ enum wg_code wg__onnx_open(struct wg_model **out, const char *path, struct wg_er
     enum wg_code code = map_file(path, &bytes, &length, err);
     if (code != WG_OK)
         return code;
-    code = wg__onnx_open_memory(&model, path, bytes, length, err);
+    code = open_bytes(&model, path, bytes, length, true, err);
     if (code != WG_OK) {
         if (length != 0)
             (void)munmap((void *)bytes, length);
@@ -290,6 +318,7 @@ enum wg_code wg__onnx_open(struct wg_model **out, const char *path, struct wg_er
     }
     assert(model != NULL);
     model->map_length = length;
+    give_back(bytes, bytes + length);
     model->folder = folder_of(&model->arena, path);
     if (model->folder == NULL) {
         wg__model_close(model);

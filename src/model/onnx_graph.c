@@ -178,6 +178,7 @@ static enum wg_code declare_all(struct graph_walk *walk, struct wg_wire wire, st
         }
         if (code != WG_OK)
             return code;
+        wg__onnx_passed(walk->reader, wire.at);
     }
 }
 
@@ -370,6 +371,7 @@ static enum wg_code read_all(struct graph_walk *walk, struct wg_wire wire, struc
             code = read_described(walk, &wire, &field, err);
         if (code != WG_OK)
             return code;
+        wg__onnx_passed(walk->reader, wire.at);
     }
 }
 

@@ -20,8 +20,13 @@ enum { WG_ONNX_DEPTH_MAX = 32 };
 
 struct wg_onnx_reader {
     struct wg_model *model;
-    unsigned depth; /* of the graph that is being read; the model's is 1 */
+    unsigned depth;          /* of the graph that is being read; the model's is 1 */
+    const uint8_t *resident; /* pages from here on may be in memory; NULL: not a mapping of ours */
 };
+
+/* Tells that a walk has come to `at`: the mapping's pages before it are given back now and then, so
+ * that the headers of thousands of weights do not fill memory with what lies around them. */
+void wg__onnx_passed(struct wg_onnx_reader *reader, const uint8_t *at);
 
 enum wg_code wg__onnx_out_of_memory(const struct wg_wire *wire, struct wg_error *err);
 

@@ -345,6 +345,58 @@ static void says_what_is_wrong_with_a_path(void **state)
     scratch_close(&scratch);
 }
 
+/* Pages that were passed are given back while a large file is read, and come again when asked for;
+ * bytes that the caller holds are never touched. */
+static void reads_what_lies_in_pages_that_were_given_back(void **state)
+{
+    (void)state;
+    enum { WEIGHTS = 5, NUMBERS = 150 * 1000 };
+    struct scratch scratch;
+    int64_t *numbers = calloc(NUMBERS, sizeof *numbers);
+    assert_non_null(numbers);
+    struct wg_buffer graph = bytes_new();
+    for (int i = 0; i < WEIGHTS; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "w%d", i);
+        numbers[0] = 1000 + i;
+        struct wg_buffer tensor = bytes_new();
+        put_varint(&tensor, 1, NUMBERS);
+        put_varint(&tensor, 2, WG_ELEM_INT64);
+        put_text(&tensor, 8, name);
+        put_bytes(&tensor, 9, numbers, NUMBERS * sizeof *numbers);
+        put_message(&graph, 5, &tensor);
+        struct wg_buffer node = node_bytes("Neg", name, NULL, name + 1);
+        put_message(&graph, 1, &node);
+    }
+    struct wg_buffer bytes = model_bytes(&graph);
+    scratch_open(&scratch);
+    scratch_write(scratch_path(&scratch, "m.onnx"), bytes.data, bytes.length);
+    for (int is_file = 0; is_file < 2; is_file++) {
+        struct wg_model *model = NULL;
+        struct wg_error err = {0};
+        const enum wg_code code =
+            is_file ? wg__onnx_open(&model, scratch_path(&scratch, "m.onnx"), &err)
+                    : wg__onnx_open_memory(&model, "m", (const uint8_t *)bytes.data, bytes.length,
+                                           &err);
+        if (code != WG_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(model->graph->node_count, WEIGHTS);
+        for (int i = 0; i < WEIGHTS; i++) {
+            const struct wg_node *node = &model->graph->nodes[i];
+            const struct wg_tensor *weight = &model->graph->tensors[node->inputs[0]];
+            int64_t first = 0;
+            size_t count = 0;
+            assert_int_equal(wg__constant_ints(model, weight->constant, &first, 1, &count, &err),
+                             WG_OK);
+            assert_int_equal(first, 1000 + weight->name[1] - '0');
+        }
+        wg__model_close(model);
+    }
+    scratch_close(&scratch);
+    wg__buffer_fini(&bytes);
+    free(numbers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +410,7 @@ int main(void)
         cmocka_unit_test(reads_metadata_and_functions),
         cmocka_unit_test(refuses_files_that_are_no_models),
         cmocka_unit_test(says_what_is_wrong_with_a_path),
+        cmocka_unit_test(reads_what_lies_in_pages_that_were_given_back),
     };
     return run_tests(tests);
 }
