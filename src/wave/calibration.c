@@ -8,6 +8,7 @@
  */
 #include "wave/calibration.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -89,6 +90,7 @@ enum wg_code wg__calibration_put(struct wg_calibration *calibration, struct wg_c
         if (code != WG_OK)
             return code;
     }
+    assert(calibration->own != NULL);
     if (is_new)
         calibration->count++;
     else

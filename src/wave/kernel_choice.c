@@ -48,13 +48,14 @@ static void choose_of_all(const struct contest *of, bool winograd)
 {
     const struct wg_kernel_params *params = of->params;
     struct wg_wave_split splits[WG_SPLITS_MAX];
-    size_t split_count = 0;
-    /* Libraries leave a block some k to run through. */
-    while (split_count < params->split_count &&
-           (split_count == 0 || of->work->gemm.k >= 64 * (uint64_t)params->splits[split_count])) {
+    size_t split_count = 1;
+    wg__wave_split_init(&splits[0], of->machine, of->work, 1);
+    for (; split_count < params->split_count; split_count++) {
+        /* Libraries leave a block some k to run through. */
+        if (of->work->gemm.k < 64 * (uint64_t)params->splits[split_count])
+            break;
         wg__wave_split_init(&splits[split_count], of->machine, of->work,
-                            split_count > 0 ? params->splits[split_count] : 1);
-        split_count++;
+                            params->splits[split_count]);
     }
     for (size_t t = 0; t < params->tile_count; t++) {
         const struct wg_tile_params *tile = &params->tiles[t];
@@ -83,9 +84,9 @@ static void choose_of_options(const struct contest *of, uint64_t options, bool w
 void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wave_machine *machine,
                        const struct wg_wave_work *work, bool winograd, struct wg_kernel_choice *out)
 {
-    const struct contest contest = {params, machine, work, out};
     *out = (struct wg_kernel_choice){
         .split_k = 1, .time = {.time_s = INFINITY, .compute_s = INFINITY, .memory_s = INFINITY}};
+    const struct contest contest = {params, machine, work, out};
     choose_of_options(&contest, wg__choice_tree_options(params, &work->gemm), winograd);
     if (!isfinite(out->time.time_s)) /* no tree, or none of its options is allowed */
         choose_of_all(&contest, winograd);
