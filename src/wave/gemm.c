@@ -16,6 +16,11 @@ static bool multiply(uint64_t *total, uint64_t factor)
     return !__builtin_mul_overflow(*total, factor, total) && *total <= INT64_MAX;
 }
 
+static uint64_t divide_up(uint64_t value, uint64_t by)
+{
+    return value / by + (value % by != 0);
+}
+
 static bool product(uint64_t *out, uint64_t a, uint64_t b, uint64_t c)
 {
     *out = 1;
@@ -116,7 +121,8 @@ enum wg_code wg__conv_gemm(const struct wg_conv *conv, enum wg_conv_pass pass, s
     case WG_CONV_DGRAD:
         gemm.m = conv->n * conv->h * conv->w;
         gemm.n = channels;
-        gemm.k = filters * conv->r * conv->s;
+        /* With a stride, an input meets but every stride-th tap of each filter. */
+        gemm.k = divide_up(divide_up(filters * conv->r, conv->stride_h) * conv->s, conv->stride_w);
         break;
     case WG_CONV_WGRAD:
         gemm.m = channels * conv->r * conv->s;

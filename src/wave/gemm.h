@@ -7,10 +7,12 @@
  * Layers User's Guide"):
  *
  *     pass                  m          n    k
- *     forward               N*P*Q      F    C*R*S        P = (H + pads - dilation*(R-1) - 1)/stride
- * + 1 activation gradient   N*H*W      C    F*R*S weight gradient       C*R*S      F    N*P*Q
+ *     forward               N*P*Q      F    C*R*S
+ *     activation gradient   N*H*W      C    F*R*S / (stride_h * stride_w)
+ *     weight gradient       C*R*S      F    N*P*Q
  *
- * with F, C per group and `batch` = groups when there are several.
+ * where P = (H + pads - dilation*(R-1) - 1) / stride + 1 and Q likewise, with F and C per group and
+ * `batch` = groups when there are several.
  *
  * Owns: nothing.    Threads: pure, any thread.
  */

@@ -103,6 +103,23 @@ static void all_passes_do_the_same_work_where_stride_is_one(void **state)
     check_close(wg__conv_flops(&plain), 2.0 * 32 * 14 * 14 * 256 * 256 * 9, 0);
 }
 
+/* Of a strided filter's taps an input meets every stride-th only: 112 x 112 inputs of 7x7 filters
+ * at stride 2 make 56 x 56 outputs, and the multiplications are the same both ways. */
+static void strided_gradients_do_no_more_than_the_forward_pass(void **state)
+{
+    (void)state;
+    struct wg_conv conv = plain;
+    conv.h = conv.w = 112;
+    conv.r = conv.s = 7;
+    conv.pad_top = conv.pad_left = conv.pad_bottom = conv.pad_right = 3;
+    conv.stride_h = conv.stride_w = 2;
+    struct wg_gemm forward, dgrad;
+    assert_int_equal(wg__conv_gemm(&conv, WG_CONV_FORWARD, &forward, NULL), WG_OK);
+    assert_int_equal(wg__conv_gemm(&conv, WG_CONV_DGRAD, &dgrad, NULL), WG_OK);
+    assert_int_equal(dgrad.m, forward.m * 4);
+    check_close(wg__gemm_flops(&dgrad), wg__gemm_flops(&forward), 1e-3);
+}
+
 static void grouped_convolutions_multiply_once_a_group(void **state)
 {
     (void)state;
@@ -192,6 +209,7 @@ int main(void)
         cmocka_unit_test(maps_each_pass_as_nvidias_guide_does),
         cmocka_unit_test(output_is_what_sliding_the_filter_counts),
         cmocka_unit_test(all_passes_do_the_same_work_where_stride_is_one),
+        cmocka_unit_test(strided_gradients_do_no_more_than_the_forward_pass),
         cmocka_unit_test(grouped_convolutions_multiply_once_a_group),
         cmocka_unit_test(counts_bytes_of_operands_once),
         cmocka_unit_test(refuses_sizes_of_zero_and_products_beyond_63_bits),
