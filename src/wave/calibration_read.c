@@ -85,10 +85,15 @@ static enum wg_code read_names(const struct place *place, const json_t *json,
 struct field {
     const char *name;
     double low, high;
-    size_t offset; /* in struct wg_calibrated */
+    size_t offset;  /* in struct wg_calibrated */
+    double without; /* where it may be missing: what it is then */
+    bool may_be_missing;
 };
 
-#define FIELD(name, low, high, member) {name, low, high, offsetof(struct wg_calibrated, member)}
+#define FIELD(name, low, high, member)                                                             \
+    {name, low, high, offsetof(struct wg_calibrated, member), 0.0, false}
+#define LATER_FIELD(name, low, high, member, without)                                              \
+    {name, low, high, offsetof(struct wg_calibrated, member), without, true}
 /* Wide enough for what a fit to any times from 1 ns to 1000 s gives: a calibration that was written
  * can be read. */
 static const struct field fields[] = {
@@ -105,6 +110,11 @@ static const struct field fields[] = {
     FIELD("long_k", 1.0, 1e12, params.long_k),
     FIELD("long_power", 0.0, 64.0, params.long_power),
     FIELD("long_cost", 0.0, 100.0, params.long_cost),
+    LATER_FIELD("reread", 0.0, 16.0, params.reread, 0.0), /* what the formula had none of, once */
+    LATER_FIELD("straddle", 0.0, 16.0, params.straddle, 0.0),
+    LATER_FIELD("l2_share", 1e-3, 16.0, params.l2_share, 1.0),
+    LATER_FIELD("hot_s", 1e-9, 1e3, params.hot_s, 1.0),
+    LATER_FIELD("hot_cost", 0.0, 100.0, params.hot_cost, 0.0),
 };
 
 static enum wg_code read_error(const struct place *place, const json_t *json, const char *field,
@@ -313,9 +323,11 @@ static enum wg_code read_entry(const struct place *place, const json_t *json,
         return fail(place, "", "an object");
     enum wg_code code = read_names(place, json, entry);
     for (size_t i = 0; i < sizeof fields / sizeof *fields && code == WG_OK; i++) {
-        double value = 0.0;
-        code = read_number(place, json_object_get(json, fields[i].name), fields[i].name,
-                           fields[i].low, fields[i].high, &value);
+        double value = fields[i].without;
+        const json_t *number = json_object_get(json, fields[i].name);
+        if (number != NULL || !fields[i].may_be_missing)
+            code =
+                read_number(place, number, fields[i].name, fields[i].low, fields[i].high, &value);
         memcpy((char *)entry + fields[i].offset, &value, sizeof value);
     }
     if (code == WG_OK)

@@ -99,6 +99,11 @@ static void write_params(struct wg_json *json, const struct wg_kernel_params *pa
     wg__json_member_double(json, "long_k", rounded(params->long_k));
     wg__json_member_double(json, "long_power", rounded(params->long_power));
     wg__json_member_double(json, "long_cost", rounded(params->long_cost));
+    wg__json_member_double(json, "reread", rounded(params->reread));
+    wg__json_member_double(json, "straddle", rounded(params->straddle));
+    wg__json_member_double(json, "l2_share", rounded(params->l2_share));
+    wg__json_member_double(json, "hot_s", rounded(params->hot_s));
+    wg__json_member_double(json, "hot_cost", rounded(params->hot_cost));
     wg__json_key(json, "splits");
     wg__json_array(json);
     for (size_t i = 0; i < params->split_count; i++)

@@ -81,6 +81,11 @@ struct wg_kernel_params {
     double long_k;          /* walks along a k much longer than this miss the TLB and DRAM pages, */
     double long_power;      /* how soon, */
     double long_cost;       /* and cost up to this share of the time more */
+    double reread;          /* what a byte costs that the L2 cache lost before its next use: 0 .. */
+    double straddle;        /* what rows of k cost more whose ends miss the memory's sectors */
+    double l2_share;        /* of the L2 cache, that keeps what later blocks read again */
+    double hot_s;           /* from about this long on, the power limit slows a kernel, */
+    double hot_cost;        /* by up to this share */
     size_t tile_count;
     struct wg_tile_params tiles[WG_TILES_MAX];
     size_t split_count;

@@ -5,7 +5,7 @@
  *     x = [globals | 5 numbers of tile 0 | 5 of tile 1 | ...]
  *
  * Shares, floors and lengths are logarithms, overlap a logit. The normal equations are dense but
- * small (at most 130 unknowns); each row touches the globals and its own tile's five.
+ * small (at most 140 unknowns); each row touches the globals and its own tile's five.
  *
  * Threads: pure, any thread.
  */
@@ -29,6 +29,11 @@ enum {
     LONG_K,
     LONG_POWER,
     LONG_COST,
+    REREAD,
+    STRADDLE,
+    L2_SHARE,
+    HOT,
+    HOT_COST,
     GLOBALS
 };
 enum { EFFICIENCY, FILL, PROLOGUE, OVERLAP, STAGES, TILE_NUMBERS }; /* of a tile */
@@ -44,17 +49,26 @@ static const double FLOOR_WEIGHT = 0.3; /* of rows that show little but the floo
 /* No launch or summing up takes longer; without a bound, starts stand in for what Winograd's stages
  * cost, and small convolutions of other kinds would seem slow. */
 static const double START_MAX_S = 100e-6;
+/* Of the data sheet's FLOPS: clocks may exceed its boost, and some algorithms of convolutions do
+ * with less multiplications than the implicit product has. */
+static const double SHARE_MAX = 1.15, CONV_SHARE_MAX = 4.0;
+static const double HOT_COST_MAX = 2.0; /* no board halves its clocks twice */
 static const double DELTA = 1e-4;
 
 /* Weights of a unit's distance from the usual value. What could stand in for another effect is held
  * more firmly: a bandwidth above the data sheet's, a prologue of hundreds of k. */
 static const double global_priors[GLOBALS] = {
-    [FLOPS_SHARE] = 0.05, [BANDWIDTH_SHARE] = 0.5, [NORM] = 0.5,          [FLOOR] = 0.05,
-    [START] = 0.05,       [SPLIT] = 0.05,          [SPLIT_TRAFFIC] = 0.2, [LONG_K] = 0.5,
-    [LONG_POWER] = 0.2,   [LONG_COST] = 0.05,
+    [FLOPS_SHARE] = 0.015, [BANDWIDTH_SHARE] = 0.5,
+    [NORM] = 0.5,          [FLOOR] = 0.05,
+    [START] = 0.05,        [SPLIT] = 0.05,
+    [SPLIT_TRAFFIC] = 0.2, [LONG_K] = 0.5,
+    [LONG_POWER] = 0.2,    [LONG_COST] = 0.05,
+    [REREAD] = 0.1,        [STRADDLE] = 0.1,
+    [L2_SHARE] = 0.5,      [HOT] = 0.2,
+    [HOT_COST] = 0.1,
 };
 static const double tile_priors[TILE_NUMBERS] = {
-    [EFFICIENCY] = 0.05, [FILL] = 0.05, [PROLOGUE] = 0.3, [OVERLAP] = 0.05, [STAGES] = 0.05};
+    [EFFICIENCY] = 0.015, [FILL] = 0.05, [PROLOGUE] = 0.3, [OVERLAP] = 0.05, [STAGES] = 0.05};
 
 struct fit {
     const struct wg_gpu_spec *gpu;
@@ -83,6 +97,11 @@ void wg__params_init(struct wg_kernel_params *params)
         .long_k = 8000.0,
         .long_power = 1.5,
         .long_cost = 0.1,
+        .reread = 0.3,
+        .straddle = 0.01,
+        .l2_share = 0.5,
+        .hot_s = 2e-3,
+        .hot_cost = 0.01,
         .split_count = 8,
         .splits = {1, 2, 3, 4, 6, 8, 12, 16},
         .known = {.mape = NAN, .low = 0.7, .high = 1.4},
@@ -126,9 +145,17 @@ static double bounded_exp(double x, double low, double high)
     return fmin(fmax(exp(x), low), high);
 }
 
+static double share_max(const struct wg_kernel_params *params)
+{
+    for (size_t t = 0; t < params->tile_count; t++)
+        if (params->tiles[t].is_winograd)
+            return CONV_SHARE_MAX;
+    return SHARE_MAX;
+}
+
 static void encode(const struct wg_kernel_params *params, double *x)
 {
-    x[FLOPS_SHARE] = log(params->flops_share);
+    x[FLOPS_SHARE] = logit(fmin(params->flops_share / share_max(params), 0.99));
     x[BANDWIDTH_SHARE] = log(params->bandwidth_share);
     x[NORM] = log(params->norm - 1.0);
     x[FLOOR] = log(params->floor_s);
@@ -138,9 +165,16 @@ static void encode(const struct wg_kernel_params *params, double *x)
     x[LONG_K] = log(params->long_k);
     x[LONG_POWER] = log(fmax(params->long_power, 0.1));
     x[LONG_COST] = log(fmax(params->long_cost, 1e-3));
+    x[REREAD] = log(fmax(params->reread, 1e-3));
+    x[STRADDLE] = log(fmax(params->straddle, 1e-3));
+    x[L2_SHARE] = log(fmax(params->l2_share, 1e-2));
+    x[HOT] = log(fmax(params->hot_s, 1e-6));
+    x[HOT_COST] = logit(fmin(fmax(params->hot_cost, 1e-3), 0.99 * HOT_COST_MAX) / HOT_COST_MAX);
     for (size_t t = 0; t < params->tile_count; t++) {
         double *own = x + GLOBALS + TILE_NUMBERS * t;
-        own[EFFICIENCY] = log(params->tiles[t].efficiency);
+        own[EFFICIENCY] = params->tiles[t].is_winograd
+                              ? log(params->tiles[t].efficiency)
+                              : logit(fmin(params->tiles[t].efficiency, 0.9));
         own[FILL] = log(fmax(params->tiles[t].fill, 1e-3));
         own[PROLOGUE] = log(fmax(params->tiles[t].prologue_k, 1e-1));
         own[STAGES] = log(fmax(params->tiles[t].start_s, 1e-7));
@@ -150,7 +184,8 @@ static void encode(const struct wg_kernel_params *params, double *x)
 
 static void decode_tile(const double *own, struct wg_tile_params *tile)
 {
-    tile->efficiency = bounded_exp(own[EFFICIENCY], 1e-3, 8.0);
+    tile->efficiency = tile->is_winograd ? bounded_exp(own[EFFICIENCY], 1e-3, 8.0)
+                                         : 1.0 / (1.0 + exp(-own[EFFICIENCY]));
     tile->fill = bounded_exp(own[FILL], 1e-6, 100.0);
     tile->prologue_k = bounded_exp(own[PROLOGUE], 1e-3, 1e4);
     tile->overlap = 1.0 / (1.0 + exp(-own[OVERLAP]));
@@ -160,7 +195,7 @@ static void decode_tile(const double *own, struct wg_tile_params *tile)
 
 static void decode_globals(const struct fit *fit, const double *x, struct wg_kernel_params *params)
 {
-    params->flops_share = bounded_exp(x[FLOPS_SHARE], 1e-2, 4.0);
+    params->flops_share = share_max(params) / (1.0 + exp(-x[FLOPS_SHARE]));
     params->bandwidth_share = bounded_exp(x[BANDWIDTH_SHARE], 1e-2, 4.0);
     params->norm = 1.0 + bounded_exp(x[NORM], 1e-2, 60.0);
     params->floor_s = bounded_exp(x[FLOOR], 1e-8, 3.0 * fit->floor_s);
@@ -170,6 +205,11 @@ static void decode_globals(const struct fit *fit, const double *x, struct wg_ker
     params->long_k = bounded_exp(x[LONG_K], 1.0, 1e12);
     params->long_power = bounded_exp(x[LONG_POWER], 1e-2, 16.0);
     params->long_cost = bounded_exp(x[LONG_COST], 1e-6, 100.0);
+    params->reread = bounded_exp(x[REREAD], 1e-6, 16.0);
+    params->straddle = bounded_exp(x[STRADDLE], 1e-6, 16.0);
+    params->l2_share = bounded_exp(x[L2_SHARE], 1e-2, 4.0);
+    params->hot_s = bounded_exp(x[HOT], 1e-5, 1.0);
+    params->hot_cost = HOT_COST_MAX / (1.0 + exp(-x[HOT_COST]));
 }
 
 static const struct wg_fit_row *place(const struct fit *fit, size_t index)

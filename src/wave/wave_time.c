@@ -8,6 +8,9 @@
 
 #include <math.h>
 
+/* Elements of C that the blocks on one SM compute at once, about: two blocks of 128x128. */
+static const double RESIDENT = 32768.0;
+
 void wg__wave_machine_init(struct wg_wave_machine *machine, const struct wg_gpu_spec *gpu,
                            enum wg_dtype dtype, const struct wg_kernel_params *params)
 {
@@ -23,7 +26,24 @@ void wg__wave_machine_init(struct wg_wave_machine *machine, const struct wg_gpu_
         .long_k = params->long_k,
         .long_power = params->long_power,
         .long_cost = params->long_cost,
+        .reread = gpu->l2_bytes > 0.0 ? params->reread : 0.0,
+        .straddle = params->straddle,
+        .l2_bytes = gpu->l2_bytes * params->l2_share,
+        .hot_s = params->hot_s,
+        .hot_cost = params->hot_cost,
     };
+}
+
+/* Memory is read in sectors of 32 bytes. Rows of k elements that are no multiple of them begin
+ * within one; the share of rows whose pieces lie in two. Batched products read but one of their
+ * operands along k, and show nothing of it. */
+static double straddling(const struct wg_gemm *gemm)
+{
+    if (gemm->batch > 1)
+        return 0.0;
+    uint64_t sector = 32 / (uint64_t)wg__dtype_bytes(gemm->dtype);
+    uint64_t common = gemm->k & (~gemm->k + 1); /* the largest power of two in k */
+    return common >= sector ? 0.0 : 1.0 - (double)common / (double)sector;
 }
 
 void wg__wave_work_init(struct wg_wave_work *work, const struct wg_wave_machine *machine,
@@ -36,12 +56,42 @@ void wg__wave_work_init(struct wg_wave_work *work, const struct wg_wave_machine 
         double x = pow((double)gemm->k / machine->long_k, machine->long_power);
         work->slow += machine->long_cost * (1.0 - 1.0 / (1.0 + x));
     }
+    work->slow *= 1.0 + machine->straddle * straddling(gemm);
 }
 
 static double ceil_div(uint64_t value, unsigned by)
 {
     const uint64_t whole = value / by + (value % by != 0 ? 1 : 0);
     return (double)whole;
+}
+
+/* The share of `bytes` that the L2 cache does not keep until they are read again. */
+static double lost(const struct wg_wave_machine *machine, double bytes)
+{
+    double x = bytes / machine->l2_bytes;
+    return x * x / (1.0 + x * x);
+}
+
+/* Bytes that are read again from memory because the L2 cache lost them. Blocks are dealt out along
+ * n first. Those that run at once share what they read; columns are read again by each next band
+ * of rows, a band's rows by each next batch of columns. */
+static double reread_bytes(const struct wg_wave_machine *machine, const struct wg_kernel *kernel,
+                           const struct wg_wave_work *work)
+{
+    const struct wg_gemm *gemm = &work->gemm;
+    double rows = ceil_div(gemm->m, kernel->tile_m), columns = ceil_div(gemm->n, kernel->tile_n);
+    double resident =
+        machine->sms * fmax(RESIDENT / ((double)kernel->tile_m * kernel->tile_n), 1.0);
+    if (rows * columns <= resident)
+        return 0.0;
+    double size = wg__dtype_bytes(gemm->dtype), m = (double)gemm->m, k = (double)gemm->k;
+    double column_bytes = (double)gemm->n * k * size;
+    double output_bytes = m * (double)gemm->n * size;
+    double row_bytes = fmax(work->bytes / (double)gemm->batch - column_bytes - output_bytes, 0.0);
+    double bands = rows / fmin(rows, ceil(resident / columns));
+    double batches = columns / fmin(columns, resident);
+    return (double)gemm->batch * (column_bytes * (bands - 1.0) * lost(machine, column_bytes) +
+                                  row_bytes * (batches - 1.0) * lost(machine, row_bytes / bands));
 }
 
 void wg__wave_split_init(struct wg_wave_split *split, const struct wg_wave_machine *machine,
@@ -78,8 +128,20 @@ void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_
     out->waves = grid.per_sm / tile->step;
     out->compute_s = wg__wave_compute_s(machine, tile, &split, &grid);
     out->memory_s = split.memory_s;
+    if (machine->reread > 0.0)
+        out->memory_s += machine->reread * reread_bytes(machine, &tile->kernel, work) /
+                         machine->bandwidth_bytes_per_s;
     out->full_s = grid.block_s * (grid.per_sm + tile->fill) +
                   (machine->start_s + tile->start_s + split.start_s);
+}
+
+/* A kernel that lasts pulls the clocks down to what the power limit sustains. */
+static double heated(const struct wg_wave_machine *machine, double compute_s)
+{
+    if (!(machine->hot_cost > 0.0))
+        return compute_s;
+    return compute_s *
+           (1.0 + machine->hot_cost * (1.0 - machine->hot_s / (compute_s + machine->hot_s)));
 }
 
 static double meet(const struct wg_wave_machine *machine, double compute_s, double memory_s)
@@ -96,12 +158,12 @@ static double meet(const struct wg_wave_machine *machine, double compute_s, doub
 
 void wg__wave_finish_time(const struct wg_wave_machine *machine, struct wg_wave_time *out)
 {
-    out->time_s = meet(machine, out->compute_s, out->memory_s);
+    out->time_s = meet(machine, heated(machine, out->compute_s), out->memory_s);
 }
 
 void wg__wave_finish_full(const struct wg_wave_machine *machine, struct wg_wave_time *out)
 {
-    out->full_s = fmin(out->time_s, meet(machine, out->full_s, out->memory_s));
+    out->full_s = fmin(out->time_s, meet(machine, heated(machine, out->full_s), out->memory_s));
 }
 
 void wg__wave_finish(const struct wg_wave_machine *machine, struct wg_wave_time *out)

@@ -6,9 +6,11 @@
  *     block   = 2 * tile_m * tile_n * (ceil(k / split_k) + prologue_k) / (SM's speed * efficiency)
  *     compute = block * ((1 - overlap) * B + overlap * b + fill) * slow(k)
  *               + start, + the tile's own start, + split where k is split
- *     slow(k) = 1 + long_cost * x / (1 + x),  x = (k / long_k)^long_power
- *     memory  = bytes / bandwidth
- *     time    = ((compute^p + memory^p)^(4/p) + floor^4)^(1/4)
+ *     slow(k) = (1 + long_cost * x / (1 + x)) * (1 + straddle * rows of k that lie in two sectors),
+ *               x = (k / long_k)^long_power
+ *     memory  = (bytes + reread * bytes that the L2 cache lost before their next use) / bandwidth
+ *     hot     = compute * (1 + hot_cost * compute / (compute + hot_s))
+ *     time    = ((hot^p + memory^p)^(4/p) + floor^4)^(1/4)
  *
  * An SM that holds r blocks at once gives each 1/r of its speed, so for a compute-bound kernel the
  * number that it can hold cancels, and what counts is blocks per SM rounded up. Of 26 FP32 kernels
@@ -35,6 +37,8 @@ struct wg_wave_machine {
     double norm;
     double split_traffic;
     double long_k, long_power, long_cost;
+    double reread, straddle, l2_bytes;
+    double hot_s, hot_cost;
 };
 
 /* What is asked of a kernel, with what is the same for all kernels tried. */

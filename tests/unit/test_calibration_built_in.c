@@ -78,6 +78,11 @@ static void check_params(const struct wg_kernel_params *a, const struct wg_kerne
     SAME(a, b, long_k);
     SAME(a, b, long_power);
     SAME(a, b, long_cost);
+    SAME(a, b, reread);
+    SAME(a, b, straddle);
+    SAME(a, b, l2_share);
+    SAME(a, b, hot_s);
+    SAME(a, b, hot_cost);
     SAME(a, b, tile_count);
     SAME(a, b, split_count);
     SAME(a, b, splits);
