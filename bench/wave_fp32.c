@@ -88,6 +88,36 @@ static enum wg_code load(struct wg_calibration **out, const char *path, struct w
     return wg__calibration_read(out, path, bytes, length, err);
 }
 
+static enum wg_code calibration_of(const char *path, const struct wg_gpu_spec *gpu,
+                                   const struct wg_measurements_opts *opts,
+                                   struct wg_measurements *fit, struct wg_calibration **out,
+                                   struct wg_error *err)
+{
+    if (strcmp(path, "-") == 0)
+        return wg__calibration_built_in(out, err);
+    if (strlen(path) > 5 && strcmp(path + strlen(path) - 5, ".json") == 0)
+        return load(out, path, err);
+    enum wg_code code = wg__measurements_read(fit, path, opts, err);
+    return code == WG_OK ? wg__calibrate(out, gpu, fit->rows, fit->count, err) : code;
+}
+
+/* As in the program: what was fitted, on top of what is built in. */
+static enum wg_code model_of(const struct wg_calibration *calibration, bool is_fitted,
+                             const struct wg_gpu_spec *gpu, struct wg_kernel_model **out,
+                             struct wg_error *err)
+{
+    struct wg_calibration *known = NULL;
+    enum wg_code code = WG_OK;
+    if (is_fitted)
+        code = wg__calibration_built_in(&known, err);
+    if (code == WG_OK && is_fitted)
+        code = wg__calibration_merge(known, calibration, err);
+    if (code == WG_OK)
+        code = wg__kernel_model_new(out, gpu, is_fitted ? known : calibration, err);
+    wg__calibration_free(known);
+    return code;
+}
+
 /* "-" for FIT takes the built-in calibration, a name that ends in ".json" one that was written; "-"
  * for TEST tests nothing. */
 static int run(char **args, int count, const struct wg_gpu_spec *gpu)
@@ -98,17 +128,8 @@ static int run(char **args, int count, const struct wg_gpu_spec *gpu)
     struct wg_calibration *calibration = NULL;
     struct wg_kernel_model *model = NULL;
     int status = 1;
-    if (strcmp(args[2], "-") == 0) {
-        if (wg__calibration_built_in(&calibration, &err) != WG_OK)
-            goto out;
-    } else if (strlen(args[2]) > 5 && strcmp(args[2] + strlen(args[2]) - 5, ".json") == 0) {
-        if (load(&calibration, args[2], &err) != WG_OK)
-            goto out;
-    } else if (wg__measurements_read(&fit, args[2], &opts, &err) != WG_OK ||
-               wg__calibrate(&calibration, gpu, fit.rows, fit.count, &err) != WG_OK) {
-        goto out;
-    }
-    if (wg__kernel_model_new(&model, gpu, calibration, &err) != WG_OK)
+    if (calibration_of(args[2], gpu, &opts, &fit, &calibration, &err) != WG_OK ||
+        model_of(calibration, fit.count > 0, gpu, &model, &err) != WG_OK)
         goto out;
     status = 0;
     if (strcmp(args[3], "-") != 0)

@@ -225,21 +225,25 @@ static void add_winograd(struct wg_kernel_params *params)
     }
 }
 
-/* Tiles of the nearest relative that is built in. */
+/* Tiles of the nearest relative that is built in. Convolutions take those of linear layers, whether
+ * or not some are built in: fitting again gives what fitting gave. */
 static enum wg_code borrow_tiles(struct wg_kernel_params *params, const struct wg_gpu_spec *gpu,
                                  enum wg_dtype dtype, enum wg_op_class op, struct wg_error *err)
 {
     struct wg_calibration *known = NULL;
     const struct wg_calibrated *entry = NULL;
     bool is_transferred = false;
+    bool is_conv = op >= WG_OP_CONV && op <= WG_OP_WGRAD;
+    enum wg_op_class like = is_conv ? WG_OP_LINEAR : op;
     enum wg_code code = wg__calibration_built_in(&known, err);
-    if (code == WG_OK && !wg__relative_find(known, gpu, dtype, op, params, &is_transferred, &entry))
+    if (code == WG_OK &&
+        !wg__relative_find(known, gpu, dtype, like, NULL, params, &is_transferred, &entry))
         code = wg__fail(err, WG_EDATA, "%s: no relative knows kernels for %s %s", gpu->id,
                         wg__dtype_name(dtype), wg__op_class_name(op));
     wg__calibration_free(known);
     params->node_count = 0;
     params->option_count = 0;
-    if (code == WG_OK && op >= WG_OP_CONV && op <= WG_OP_WGRAD)
+    if (code == WG_OK && is_conv)
         add_winograd(params);
     return code;
 }

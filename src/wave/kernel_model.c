@@ -17,6 +17,13 @@
 #include "wave/relative.h"
 #include "wave/wave_time.h"
 
+/* A kernel that this class of work was never seen to run, by what is known of it elsewhere. */
+struct foreign {
+    struct wg_tile_params tile;
+    struct wg_wave_machine machine;
+    struct wg_kernel_error error;
+};
+
 /* Parameters for one dtype and class of work. */
 struct slot {
     bool has_params, is_transferred;
@@ -24,6 +31,8 @@ struct slot {
     size_t point_count;
     struct wg_kernel_params params;
     struct wg_wave_machine machine;
+    struct foreign *foreign;
+    size_t foreign_count;
     struct wg_forest_index *correction; /* NULL: none */
 };
 
@@ -66,6 +75,80 @@ static bool corrects(const struct wg_kernel_model *model, enum wg_dtype dtype, e
            (dtype == entry->dtype || both_sixteen) && is_same_chip;
 }
 
+static const double TRANSFER_ERROR = 0.1; /* that another GPU's parameters are thought to add */
+
+static bool is_same_tile(const struct wg_kernel *a, const struct wg_kernel *b)
+{
+    return a->tile_m == b->tile_m && a->tile_n == b->tile_n;
+}
+
+static const struct foreign *foreign_of(const struct slot *slot, const struct wg_kernel *kernel)
+{
+    for (size_t i = 0; i < slot->foreign_count; i++)
+        if (is_same_tile(&slot->foreign[i].tile.kernel, kernel))
+            return &slot->foreign[i];
+    return NULL;
+}
+
+static bool is_known_tile(const struct slot *slot, const struct wg_kernel *kernel)
+{
+    for (size_t i = 0; i < slot->params.tile_count; i++)
+        if (is_same_tile(&slot->params.tiles[i].kernel, kernel))
+            return true;
+    return foreign_of(slot, kernel) != NULL;
+}
+
+/* A profile may tell a kernel that was never measured here. Where the formula holds, the nearest
+ * tile in shape serves. Where it does not, what the others reach tells nothing: on a P4, linear
+ * layers of random sizes run kernels that get half the speed of those of round sizes. Then the
+ * numbers are those of the nearest class of work that knows the kernel. */
+static enum wg_code add_foreign(struct wg_kernel_model *model,
+                                const struct wg_calibration *calibration, enum wg_dtype dtype,
+                                enum wg_op_class op, const struct wg_kernel *kernel,
+                                struct wg_error *err)
+{
+    struct slot *slot = &model->slots[dtype][op];
+    struct wg_kernel_params *params = wg__alloc(sizeof *params);
+    struct foreign *grown =
+        wg__realloc_array(slot->foreign, slot->foreign_count + 1, sizeof *slot->foreign);
+    if (grown != NULL)
+        slot->foreign = grown;
+    if (params == NULL || grown == NULL) {
+        wg__free(params);
+        return wg__fail(err, WG_ENOMEM, "out of memory for the kernel model of %s", model->id);
+    }
+    const struct wg_calibrated *entry = NULL;
+    bool is_transferred = false;
+    if (wg__relative_find(calibration, &model->gpu, dtype, op, kernel, params, &is_transferred,
+                          &entry) &&
+        slot->params.known.mape > entry->params.known.mape + TRANSFER_ERROR) {
+        struct foreign *added = &slot->foreign[slot->foreign_count++];
+        wg__wave_machine_init(&added->machine, &model->gpu, dtype, params);
+        wg__tile_of(params, kernel, &added->tile);
+        added->error = params->known;
+    }
+    wg__free(params);
+    return WG_OK;
+}
+
+/* Where kernels were told, tiles are those of real kernels. */
+static enum wg_code fill_foreign(struct wg_kernel_model *model,
+                                 const struct wg_calibration *calibration, enum wg_dtype dtype,
+                                 enum wg_op_class op, struct wg_error *err)
+{
+    enum wg_code code = WG_OK;
+    for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
+        const struct wg_calibrated *entry = wg__calibration_at(calibration, i);
+        if (entry->dtype != dtype || entry->op > WG_OP_BMM || entry->params.node_count == 0)
+            continue;
+        for (size_t t = 0; t < entry->params.tile_count && code == WG_OK; t++)
+            if (!is_known_tile(&model->slots[dtype][op], &entry->params.tiles[t].kernel))
+                code =
+                    add_foreign(model, calibration, dtype, op, &entry->params.tiles[t].kernel, err);
+    }
+    return code;
+}
+
 static enum wg_code fill_slot(struct wg_kernel_model *model,
                               const struct wg_calibration *calibration, enum wg_dtype dtype,
                               enum wg_op_class op, struct wg_error *err)
@@ -74,7 +157,7 @@ static enum wg_code fill_slot(struct wg_kernel_model *model,
     const struct wg_calibrated *entry = NULL;
     if (op != WG_OP_BYTES && !(model->gpu.dense_flops[dtype] > 0.0))
         return WG_OK;
-    slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, &slot->params,
+    slot->has_params = wg__relative_find(calibration, &model->gpu, dtype, op, NULL, &slot->params,
                                          &slot->is_transferred, &entry);
     if (!slot->has_params)
         return WG_OK;
@@ -118,6 +201,11 @@ enum wg_code wg__kernel_model_new(struct wg_kernel_model **out, const struct wg_
     for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
         for (int op = 0; op < WG_OP_CLASS_COUNT && code == WG_OK; op++)
             code = fill_slot(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op, err);
+    for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
+        for (int op = 0; op <= WG_OP_BMM && code == WG_OK; op++)
+            if (model->slots[dtype][op].has_params && !model->slots[dtype][op].is_transferred)
+                code = fill_foreign(model, calibration, (enum wg_dtype)dtype, (enum wg_op_class)op,
+                                    err);
     if (code == WG_OK)
         *out = model;
     else
@@ -133,6 +221,7 @@ void wg__kernel_model_free(struct wg_kernel_model *model)
         for (int op = 0; op < WG_OP_CLASS_COUNT; op++) {
             wg__free(model->slots[dtype][op].correction);
             wg__free(model->slots[dtype][op].points);
+            wg__free(model->slots[dtype][op].foreign);
         }
     wg__free(model);
 }
@@ -228,6 +317,30 @@ static void use_points(const struct slot *slot, const struct wg_wave_work *work,
         out->origin = WG_ORIGIN_INTERPOLATED;
 }
 
+static void predict_known(const struct slot *slot, const struct wg_wave_work *work,
+                          const struct wg_kernel *known, struct wg_prediction *out)
+{
+    const struct foreign *foreign = foreign_of(slot, known);
+    const struct wg_wave_machine *machine = foreign != NULL ? &foreign->machine : &slot->machine;
+    struct wg_tile_params tile;
+    struct wg_wave_time time;
+    unsigned split_k = known->split_k > 0 ? known->split_k : 1;
+    if (foreign != NULL)
+        tile = foreign->tile;
+    else
+        wg__tile_of(&slot->params, known, &tile);
+    tile.kernel = *known;
+    struct wg_wave_work here;
+    wg__wave_work_init(&here, machine, &work->gemm, work->bytes);
+    wg__wave_parts(machine, &tile, split_k, &here, &time);
+    wg__wave_finish(machine, &time);
+    fill(slot, &time, foreign != NULL ? &foreign->error : &slot->params.known, out);
+    if (foreign != NULL)
+        out->origin = WG_ORIGIN_TRANSFERRED;
+    out->kernel = *known;
+    out->kernel.split_k = split_k;
+}
+
 static void predict(const struct slot *slot, const struct wg_gemm *gemm, double bytes,
                     const struct wg_kernel *known, bool is_conv, bool winograd,
                     struct wg_prediction *out)
@@ -235,15 +348,7 @@ static void predict(const struct slot *slot, const struct wg_gemm *gemm, double 
     struct wg_wave_work work;
     wg__wave_work_init(&work, &slot->machine, gemm, bytes);
     if (known != NULL && known->tile_m > 0 && known->tile_n > 0) {
-        struct wg_tile_params tile;
-        struct wg_wave_time time;
-        unsigned split_k = known->split_k > 0 ? known->split_k : 1;
-        wg__tile_of(&slot->params, known, &tile);
-        wg__wave_parts(&slot->machine, &tile, split_k, &work, &time);
-        wg__wave_finish(&slot->machine, &time);
-        fill(slot, &time, &slot->params.known, out);
-        out->kernel = *known;
-        out->kernel.split_k = split_k;
+        predict_known(slot, &work, known, out);
     } else {
         struct wg_kernel_choice choice;
         wg__kernel_choose(&slot->params, &slot->machine, &work, winograd, &choice);

@@ -17,6 +17,8 @@ static const char *const generations[] = {"kepler", "maxwell", "pascal", "volta"
  * leaving each GPU out (bench/wave_fp32.py, section Transfer). */
 static const double TRANSFER_LOW = 0.6, TRANSFER_HIGH = 1.7;
 static const double FULL_SHARE = 0.95;
+static const double HOT_LEAST = 0.05; /* less is no sign of a power limit */
+static const double HOT_MOST = 2.0;   /* no board does with less than a third of its clocks */
 
 static double generation_of(const char *arch)
 {
@@ -68,11 +70,12 @@ static double gpu_distance(const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
         dtype = WG_DTYPE_FP32;
     double intensity = gpu->dense_flops[dtype] / gpu->memory_bandwidth_bytes_per_s;
     double other = entry->dense_flops / entry->memory_bandwidth_bytes_per_s;
-    /* One that its own formula describes badly is a bad relative. */
+    /* One that its own formula describes badly is a bad relative, and one whose clocks the power
+     * limit moved tells little of what its kernels reach. */
     double own = entry->params.chosen.mape;
-    return 0.1 + (isfinite(own) ? 5.0 * own : 1.0) +
-           fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
-           0.5 * fabs(log(intensity / other)) +
+    return 0.1 + (isfinite(own) ? 10.0 * own : 2.0) + entry->params.hot_cost +
+           0.5 * fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
+           fabs(log(intensity / other)) +
            0.2 * fabs(log(gpu->dense_flops[dtype] / entry->dense_flops));
 }
 
@@ -95,9 +98,62 @@ static double transferred_share(const struct wg_gpu_spec *gpu, enum wg_dtype dty
     return isfinite(watts) ? fmin(fmax(share * watts, share), FULL_SHARE) : share;
 }
 
+/* The least energy of a FLOP among the GPUs that were seen to run into their power limits; infinite
+ * where none was, or none is as new as `gpu`: what the next process saves is not known. */
+static double joules_per_flop(const struct wg_calibration *calibration,
+                              const struct wg_gpu_spec *gpu, enum wg_dtype dtype)
+{
+    double least = INFINITY, newest = -1.0;
+    for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
+        const struct wg_calibrated *entry = wg__calibration_at(calibration, i);
+        if (entry->dtype != dtype || entry->op > WG_OP_BMM || entry->params.hot_cost < HOT_LEAST)
+            continue;
+        least = fmin(least, entry->tdp_w / entry->dense_flops * (1.0 + entry->params.hot_cost));
+        newest = fmax(newest, generation_of(entry->arch));
+    }
+    return generation_of(gpu->arch) <= newest ? least : (double)INFINITY;
+}
+
+/* How far the power limit of `gpu` pulls its clocks down, by what a FLOP costs others. */
+static double transferred_heat(const struct wg_calibration *calibration,
+                               const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
+                               const struct wg_calibrated *entry)
+{
+    double joules = joules_per_flop(calibration, gpu, dtype);
+    double cost = joules * gpu->dense_flops[dtype] / gpu->tdp_w - 1.0;
+    return isfinite(cost) ? fmin(fmax(cost, 0.0), HOT_MOST) : entry->params.hot_cost;
+}
+
+/* Makes the nearest relative's parameters those of `gpu`. */
+static void transfer(const struct wg_calibration *calibration, const struct wg_gpu_spec *gpu,
+                     enum wg_dtype dtype, const struct wg_calibrated *entry,
+                     struct wg_kernel_params *out)
+{
+    widen(&out->known);
+    widen(&out->chosen);
+    if (strcmp(gpu->id, entry->gpu) == 0) /* another class of work on the same GPU */
+        return;
+    if (entry->params.hot_cost > 0.0)
+        out->hot_cost = transferred_heat(calibration, gpu, dtype, entry);
+    else
+        out->flops_share = transferred_share(gpu, dtype, entry);
+}
+
+static bool has_tile(const struct wg_calibrated *entry, const struct wg_kernel *kernel)
+{
+    for (size_t i = 0; kernel != NULL && i < entry->params.tile_count; i++) {
+        const struct wg_kernel *has = &entry->params.tiles[i].kernel;
+        if (!entry->params.tiles[i].is_winograd && has->tile_m == kernel->tile_m &&
+            has->tile_n == kernel->tile_n)
+            return true;
+    }
+    return kernel == NULL;
+}
+
 bool wg__relative_find(const struct wg_calibration *calibration, const struct wg_gpu_spec *gpu,
-                       enum wg_dtype dtype, enum wg_op_class op, struct wg_kernel_params *out,
-                       bool *is_transferred, const struct wg_calibrated **out_entry)
+                       enum wg_dtype dtype, enum wg_op_class op, const struct wg_kernel *kernel,
+                       struct wg_kernel_params *out, bool *is_transferred,
+                       const struct wg_calibrated **out_entry)
 {
     const struct wg_calibrated *nearest = NULL;
     double least = INFINITY;
@@ -105,7 +161,7 @@ bool wg__relative_find(const struct wg_calibration *calibration, const struct wg
         const struct wg_calibrated *entry = wg__calibration_at(calibration, i);
         double distance = dtype_distance(entry->op, dtype, entry->dtype) +
                           op_distance(op, entry->op) + gpu_distance(gpu, dtype, entry);
-        if (distance < least) {
+        if (distance < least && has_tile(entry, kernel)) {
             least = distance;
             nearest = entry;
         }
@@ -115,10 +171,7 @@ bool wg__relative_find(const struct wg_calibration *calibration, const struct wg
     *out = nearest->params;
     *out_entry = nearest;
     *is_transferred = least > 0.0;
-    if (*is_transferred) {
-        widen(&out->known);
-        widen(&out->chosen);
-        out->flops_share = transferred_share(gpu, dtype, nearest);
-    }
+    if (*is_transferred)
+        transfer(calibration, gpu, dtype, nearest, out);
     return true;
 }

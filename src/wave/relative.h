@@ -16,9 +16,11 @@
 #include "wave/calibration.h"
 
 /* Parameters for `gpu`, `dtype` and `op`, its own where there are any. `*is_transferred` says that
- * they are another's. `*out_entry`: where they come from. false: none in the calibration. */
+ * they are another's. `*out_entry`: where they come from. false: none in the calibration.
+ * `kernel`: of those that have its tile only; NULL: of all. */
 bool wg__relative_find(const struct wg_calibration *calibration, const struct wg_gpu_spec *gpu,
-                       enum wg_dtype dtype, enum wg_op_class op, struct wg_kernel_params *out,
-                       bool *is_transferred, const struct wg_calibrated **out_entry);
+                       enum wg_dtype dtype, enum wg_op_class op, const struct wg_kernel *kernel,
+                       struct wg_kernel_params *out, bool *is_transferred,
+                       const struct wg_calibrated **out_entry);
 
 #endif

@@ -13,7 +13,7 @@
 #include "support/check.h"
 #include "wave/choice_tree.h"
 
-enum { ROWS = 600 };
+enum { ROWS = 600, FEW = 120 };
 
 static const struct wg_gpu_spec gpu = {
     .id = "made-up",
@@ -180,6 +180,93 @@ static void tells_a_relatives_numbers_as_transferred_and_wide(void **state)
     wg__calibration_free(calibration);
 }
 
+/* As clocks that fall to two thirds within some milliseconds make them. */
+static void heat(struct wg_measured rows[static ROWS])
+{
+    for (size_t i = 0; i < ROWS; i++)
+        rows[i].time_s *= 1.0 + 0.5 * rows[i].time_s / (rows[i].time_s + 2e-3);
+}
+
+static void power_limits_carry_over_by_what_a_flop_costs(void **state)
+{
+    (void)state;
+    static struct wg_measured rows[ROWS];
+    struct wg_calibration *calibration = NULL;
+    make_rows(rows, true);
+    heat(rows);
+    assert_int_equal(wg__calibrate(&calibration, &gpu, rows, FEW, NULL), WG_OK);
+    const double cost = wg__calibration_at(calibration, 0)->params.hot_cost;
+    check_close(cost, 0.5, 0.3); /* few rows are long enough to tell */
+    struct wg_gpu_spec ample = gpu, tight = gpu;
+    ample.id = "ample";
+    ample.tdp_w = 500.0;
+    tight.id = "tight";
+    tight.tdp_w = 125.0;
+    struct wg_kernel_model *own = model_of(calibration, &gpu);
+    struct wg_kernel_model *more = model_of(calibration, &ample);
+    struct wg_kernel_model *less = model_of(calibration, &tight);
+    const double own_s = predicted(own, 40000, 40000, 4000).time_s;
+    /* 1 + cost times the limit would do for full clocks; half the limit lets half the clocks be. */
+    check_close(own_s / predicted(more, 40000, 40000, 4000).time_s, 1.0 + cost, 0.02);
+    check_close(predicted(less, 40000, 40000, 4000).time_s / own_s, 2.0, 0.02);
+    const double short_s = predicted(own, 128, 128, 64).time_s;
+    check_close(predicted(less, 128, 128, 64).time_s / short_s, 1.0, 0.02);
+    wg__kernel_model_free(own);
+    wg__kernel_model_free(more);
+    wg__kernel_model_free(less);
+    wg__calibration_free(calibration);
+}
+
+/* A prediction of a 256x128 kernel by a GPU of which others were measured, with times that are off
+ * by up to `noise`; `other` knows the kernel, at 0.9 of its peak. */
+static struct wg_prediction of_a_foreign_kernel(double noise, struct wg_prediction *by_other)
+{
+    static struct wg_measured rows[ROWS];
+    static const struct wg_kernel kernel = {
+        .tile_m = 256, .tile_n = 128, .threads = 256, .split_k = 1};
+    const struct wg_gemm gemm = {
+        .dtype = WG_DTYPE_FP32, .batch = 1, .m = 25600, .n = 12800, .k = 4096};
+    struct wg_gpu_spec other = gpu;
+    other.id = "other";
+    struct wg_calibration *calibration = NULL, *elsewhere = NULL;
+    struct wg_rng rng;
+    struct wg_prediction out;
+    make_rows(rows, true);
+    for (size_t i = 0; i < ROWS; i++)
+        rows[i].kernel.tile_m = 256;
+    assert_int_equal(wg__calibrate(&elsewhere, &other, rows, FEW, NULL), WG_OK);
+    make_rows(rows, true);
+    wg__rng_init(&rng, 3);
+    for (size_t i = 0; i < ROWS; i++)
+        rows[i].time_s *= 3.0 * exp(noise * (2.0 * wg__rng_uniform(&rng) - 1.0));
+    assert_int_equal(wg__calibrate(&calibration, &gpu, rows, FEW, NULL), WG_OK);
+    assert_int_equal(wg__calibration_merge(calibration, elsewhere, NULL), WG_OK);
+    struct wg_kernel_model *model = model_of(calibration, &gpu);
+    struct wg_kernel_model *others = model_of(calibration, &other);
+    assert_int_equal(wg__kernel_model_gemm(model, &gemm, &kernel, &out, NULL), WG_OK);
+    assert_int_equal(wg__kernel_model_gemm(others, &gemm, &kernel, by_other, NULL), WG_OK);
+    wg__kernel_model_free(model);
+    wg__kernel_model_free(others);
+    wg__calibration_free(calibration);
+    wg__calibration_free(elsewhere);
+    return out;
+}
+
+static void a_kernel_not_measured_here_is_told_by_who_knows_it(void **state)
+{
+    (void)state;
+    struct wg_prediction other;
+    struct wg_prediction out =
+        of_a_foreign_kernel(0.0, &other); /* a formula that holds extrapolates */
+    assert_int_equal(out.origin, WG_ORIGIN_MODEL);
+    assert_true(out.time_s > 2.0 * other.time_s);
+    out = of_a_foreign_kernel(1.0, &other);
+    assert_int_equal(out.origin, WG_ORIGIN_TRANSFERRED);
+    check_close(out.time_s / other.time_s, 1.0, 0.05);
+    assert_true(out.high_s / out.low_s > other.high_s / other.low_s);
+    assert_int_equal(out.kernel.tile_m, 256);
+}
+
 static void reads_what_it_writes(void **state)
 {
     (void)state;
@@ -306,6 +393,8 @@ int main(void)
         cmocka_unit_test(steps_where_a_wave_begins),
         cmocka_unit_test(tells_a_measured_size_as_measured),
         cmocka_unit_test(tells_a_relatives_numbers_as_transferred_and_wide),
+        cmocka_unit_test(power_limits_carry_over_by_what_a_flop_costs),
+        cmocka_unit_test(a_kernel_not_measured_here_is_told_by_who_knows_it),
         cmocka_unit_test(reads_what_it_writes),
         cmocka_unit_test(refuses_a_calibration_cut_short_or_out_of_range),
         cmocka_unit_test(needs_rows_enough),
