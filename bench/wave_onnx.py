@@ -6,7 +6,7 @@
 
 Writes models of that size: few large weights, thousands of small ones, and large ones in a file beside the model.
 JSON on stdout: for each, and for `wattgov --version`, the median and the 95th percentile of the whole process in
-milliseconds, the peak of resident memory, and of it what is the process's own (anonymous, sampled every
+milliseconds, its processor time, the peak of resident memory, and of it what is the process's own (anonymous, sampled every
 millisecond); the rest are pages of the program, of libraries and of the model, which the system may take back.
 """
 import argparse
@@ -91,7 +91,7 @@ def once(command):
     taken = time.perf_counter() - start
     if status != 0:
         sys.exit(f"{' '.join(command)}: status {os.waitstatus_to_exitcode(status)}")
-    return taken, usage.ru_maxrss
+    return taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
 def anonymous_kib(command):
@@ -111,9 +111,10 @@ def anonymous_kib(command):
 def measure(command, runs):
     once(command)  # program and model are in the page cache from now on
     taken = [once(command) for _ in range(runs)]
-    times = sorted(1e3 * seconds for seconds, _ in taken)
+    times = sorted(1e3 * run[0] for run in taken)
     return {"median_ms": round(statistics.median(times), 1), "p95_ms": round(times[int(0.95 * (runs - 1))], 1),
-            "peak_kib": max(peak for _, peak in taken), "own_kib": max(anonymous_kib(command) for _ in range(runs))}
+            "processor_ms": round(1e3 * statistics.median(run[1] for run in taken), 1),
+            "peak_kib": max(run[2] for run in taken), "own_kib": max(anonymous_kib(command) for _ in range(runs))}
 
 
 def main():

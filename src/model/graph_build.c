@@ -9,6 +9,7 @@
  */
 #include "model/graph_build.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -92,6 +93,20 @@ static void *with_room(struct wg_arena *arena, void *array, size_t count, size_t
         memcpy(larger, array, count * size);
     *room = wanted;
     return larger;
+}
+
+enum wg_code wg__graph_build_reserve(struct wg_graph_build *build, size_t tensors, size_t nodes,
+                                     struct wg_error *err)
+{
+    struct wg_graph *graph = build->graph;
+    assert(build->tensor_room == 0 && build->node_room == 0);
+    graph->tensors = wg__arena_alloc(graph->arena, tensors, sizeof *graph->tensors);
+    graph->nodes = wg__arena_alloc(graph->arena, nodes, sizeof *graph->nodes);
+    if (graph->tensors == NULL || graph->nodes == NULL)
+        return wg__fail(err, WG_ENOMEM, "graph '%s': out of memory", graph->name);
+    build->tensor_room = tensors;
+    build->node_room = nodes;
+    return WG_OK;
 }
 
 enum wg_code wg__graph_build_declare(struct wg_graph_build *build, const char *name, int32_t *out,

@@ -31,6 +31,9 @@ struct wg_graph_build {
 enum wg_code wg__graph_build_init(struct wg_graph_build *build, struct wg_arena *arena,
                                   const char *name, struct wg_graph_build *outer,
                                   struct wg_error *err);
+/* Room for as many as the caller knows of, exactly, where none was made yet. */
+enum wg_code wg__graph_build_reserve(struct wg_graph_build *build, size_t tensors, size_t nodes,
+                                     struct wg_error *err);
 void wg__graph_build_fini(struct wg_graph_build *build); /* accepts one that was only zeroed */
 
 /* The index of a tensor that this graph has; -1: none. */

@@ -7,6 +7,7 @@
  * nodes themselves. By then each name that a node reads is one of the graph's own, one of a graph
  * around it, or an error. A Constant node's output is a constant like any other.
  *
+ *     count    room for tensors and nodes
  *     walk 1   declare inputs, initializers, outputs of nodes
  *     walk 2   nodes with attributes (and their subgraphs), outputs, value_info
  *     order    graph_order.c: a node behind those it reads from
@@ -406,6 +407,34 @@ static enum wg_code settle(struct graph_walk *walk, const struct wg_wire *wire,
     return wg__graph_order(graph, wire->name, err);
 }
 
+/* How many fields of a message have a number; what is malformed shows in the walks. */
+static size_t count_fields(struct wg_wire wire, uint32_t number)
+{
+    size_t count = 0;
+    bool has = true;
+    struct wg_wire_field field;
+    while (wg__wire_next(&wire, &field, &has, NULL) == WG_OK && has)
+        count += field.number == number;
+    return count;
+}
+
+/* Room for all that the walks will find, so that no array is made twice. */
+static enum wg_code reserve(struct graph_walk *walk, struct wg_wire wire, struct wg_error *err)
+{
+    size_t tensors = 0;
+    size_t nodes = 0;
+    bool has = true;
+    struct wg_wire_field field;
+    while (wg__wire_next(&wire, &field, &has, NULL) == WG_OK && has) {
+        nodes += field.number == 1;
+        if (field.number == 1)
+            tensors += count_fields(wg__wire_inside(&wire, &field), 2);
+        tensors += field.number == 5 || field.number == 11 || field.number == 15;
+        wg__onnx_passed(walk->reader, wire.at);
+    }
+    return wg__graph_build_reserve(&walk->build, tensors, nodes, err);
+}
+
 enum wg_code wg__onnx_graph(struct wg_onnx_reader *reader, struct wg_wire wire,
                             struct wg_graph_build *outer, struct wg_graph **out,
                             struct wg_error *err)
@@ -418,7 +447,9 @@ enum wg_code wg__onnx_graph(struct wg_onnx_reader *reader, struct wg_wire wire,
     if (code != WG_OK)
         return code;
     reader->depth++;
-    code = declare_all(&walk, wire, err);
+    code = reserve(&walk, wire, err);
+    if (code == WG_OK)
+        code = declare_all(&walk, wire, err);
     if (code == WG_OK)
         code = read_all(&walk, wire, err);
     if (code == WG_OK)
