@@ -39,7 +39,9 @@ static const struct wg_option_set set = {
     .word = "DATA.csv",
     .summary =
         "Fits the kernel model to measurements of a GPU. DATA.csv has columns m, n, k and us "
-        "or ms, with optional gpu, op, dtype, B, kernel, grid and tile.",
+        "or ms, with optional gpu, op, dtype, B, kernel, grid and tile; for convolutions N, C, K, "
+        "R, "
+        "S, H, W, stride, pad and groups. wattgov wave import makes it from profiles.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .epilog = "examples:\n"
@@ -59,6 +61,15 @@ static void write_error_json(struct wg_json *json, const char *key,
     wg__json_close(json);
 }
 
+/* Rows that no entry was fitted to. */
+static size_t unused_rows(const struct wg_wave_data *data, const struct wg_calibration *calibration)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < wg__calibration_count(calibration); i++)
+        used += wg__calibration_at(calibration, i)->row_count;
+    return data->measurements.count - used;
+}
+
 static void write_json(const struct args *args, const struct wg_wave_data *data,
                        const struct wg_calibration *calibration, struct wg_buffer *out)
 {
@@ -71,6 +82,7 @@ static void write_json(const struct args *args, const struct wg_wave_data *data,
     wg__json_member_uint(&json, "rows", data->measurements.count);
     wg__json_member_uint(&json, "unmeasured", data->measurements.unmeasured);
     wg__json_member_uint(&json, "of_other_gpus", data->measurements.of_other_gpus);
+    wg__json_member_uint(&json, "unused", unused_rows(data, calibration));
     wg__json_key(&json, "entries");
     wg__json_array(&json);
     for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
@@ -122,6 +134,12 @@ static void write_text(const struct args *args, const struct wg_wave_data *data,
     wg__buffer_printf(out, "\n%zu measurements of %s", data->measurements.count,
                       data->gpu.spec.name);
     wg__wave_data_left_out(data, out);
+    const size_t unused = unused_rows(data, calibration);
+    if (unused > 0)
+        wg__buffer_printf(out,
+                          ", of which %zu teach nothing (depth-wise, or fewer than 20 of their "
+                          "type and kind of layer)",
+                          unused);
     wg__buffer_printf(out,
                       "; errors are mean absolute ones on shapes (n, k) that were held out.\n"
                       "Written to %s\n",

@@ -253,6 +253,8 @@ static enum wg_code take_files(int *argc, char ***argv, const char *files[FILES_
     wg__options_words_first(&set, *argc, *argv);
     for (const char *word = wg__command_word(argc, argv); word != NULL;
          word = wg__command_word(argc, argv)) {
+        if (word[0] == '\0')
+            return wg__fail(err, WG_EINVAL, "'' is no file, expected a path or a network's name");
         if (*count == FILES_MAX)
             return wg__fail(err, WG_EINVAL, "more than %d files", FILES_MAX);
         files[(*count)++] = word;

@@ -107,7 +107,7 @@ static const struct wg_option options[] = {
 
 static const struct wg_option_set set = {
     .command = "wattgov wave sweep",
-    .word = "MODEL",
+    .word = "[MODEL]",
     .summary = "Shows a layer's staircase: its time against its filters, channels, batch or "
                "resolution, where the steps are, and what is free. MODEL is what wattgov wave "
                "analyze takes; --gemm or --conv does without.",
@@ -116,7 +116,8 @@ static const struct wg_option_set set = {
     .epilog = "examples:\n"
               "  wattgov wave sweep --gemm 512,4096,4096 --gpu a100-sxm4-80gb --axis batch\n"
               "  wattgov wave sweep --conv 32,256,14,14,256,3,3 --gpu l4 --html stairs.html\n"
-              "  wattgov wave sweep resnet50 --layer Conv_12 --gpu a100 --batch 32 -o stairs.csv\n",
+              "  wattgov wave sweep resnet50 --layer layer3.1.conv2 --gpu a100-sxm4-80gb --batch "
+              "32 -o stairs.csv\n",
 };
 
 struct run {

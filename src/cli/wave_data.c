@@ -17,6 +17,22 @@ enum wg_code wg__wave_data_take(const struct wg_option_set *set, int *argc, char
     return WG_OK;
 }
 
+static enum wg_code check_dtypes(const struct wg_wave_data *data, const char *file,
+                                 struct wg_error *err)
+{
+    size_t rows[WG_DTYPE_COUNT] = {0};
+    for (size_t i = 0; i < data->measurements.count; i++)
+        rows[data->measurements.rows[i].gemm.dtype]++;
+    for (int dtype = 0; dtype < WG_DTYPE_COUNT; dtype++)
+        if (rows[dtype] > 0 && !(data->gpu.spec.dense_flops[dtype] > 0.0))
+            return wg__fail(err, WG_EDATA,
+                            "%s: %zu rows are %s, which %s does not multiply; choose others, as by "
+                            "--where dtype=fp32",
+                            file, rows[dtype], wg__dtype_name((enum wg_dtype)dtype),
+                            data->gpu.spec.id);
+    return WG_OK;
+}
+
 enum wg_code wg__wave_data_open(struct wg_wave_data *out, const struct wg_wave_data_args *args,
                                 struct wg_error *err)
 {
@@ -33,6 +49,8 @@ enum wg_code wg__wave_data_open(struct wg_wave_data *out, const struct wg_wave_d
         code = wg__measurements_read(&out->measurements, args->word, &opts, err);
     if (code == WG_OK)
         code = wg__measurements_keep(&out->measurements, out->gpu.table, &out->gpu.spec, err);
+    if (code == WG_OK)
+        code = check_dtypes(out, args->word, err);
     return code;
 }
 

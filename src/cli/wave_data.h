@@ -34,7 +34,7 @@ struct wg_wave_data_args {
         {.name = "where",                                                                          \
          WG_OPTION_LIST(type, field.where),                                                        \
          .value = "COLUMN=VALUE",                                                                  \
-         .help = "Only rows where it is so, as in split=test; repeatable."}
+         .help = "Only rows where it is so, as in split=test."}
 
 struct wg_wave_data {
     struct wg_wave_gpu gpu;

@@ -77,12 +77,14 @@ struct beginning {
 static enum wg_code read_beginning(const char *path, struct beginning *out, struct wg_error *err)
 {
     struct stat status;
+    *out = (struct beginning){0};
+    if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
+        return WG_OK; /* opening and closing a pipe would end what is written into it */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? fail_missing(path, err)
                                : wg__fail_errno(err, errno, "%s: cannot open", path);
     enum wg_code code = WG_OK;
-    *out = (struct beginning){0};
     if (fstat(fd, &status) != 0) {
         code = wg__fail_errno(err, errno, "%s: cannot read", path);
     } else if (S_ISDIR(status.st_mode)) {

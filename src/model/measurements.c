@@ -227,15 +227,25 @@ static enum wg_code read_csv(struct wg_measurements *out, struct wg_csv *csv, co
     return code;
 }
 
+/* Measurements that lack a column, too: then their reader says which, where others would say that
+ * it is no profile. */
+static bool is_meant(const struct wg_csv *csv, const char *path)
+{
+    struct wg_measurement_columns columns;
+    size_t at;
+    return wg__measurement_columns_find(&columns, csv, path, NULL) == WG_OK ||
+           (wg__csv_column(csv, "m", &at, NULL) == WG_OK &&
+            (wg__csv_column(csv, "n", &at, NULL) == WG_OK ||
+             wg__csv_column(csv, "k", &at, NULL) == WG_OK));
+}
+
 bool wg__measurements_are(const char *path)
 {
     struct wg_csv *csv = NULL;
-    struct wg_measurement_columns columns;
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* a pipe would be used up */
         return false;
-    const bool are = wg__csv_open(&csv, path, NULL) == WG_OK &&
-                     wg__measurement_columns_find(&columns, csv, path, NULL) == WG_OK;
+    const bool are = wg__csv_open(&csv, path, NULL) == WG_OK && is_meant(csv, path);
     wg__csv_close(csv);
     return are;
 }

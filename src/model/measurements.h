@@ -50,8 +50,8 @@ struct wg_measurements {
     size_t of_other_gpus; /* that wg__measurements_keep has left out */
 };
 
-/* Whether a file begins with a header of measurements; false also where it cannot be read, or only
- * once. */
+/* Whether a file begins with a header of measurements, even where it lacks a column; false also
+ * where it cannot be read, or only once. */
 bool wg__measurements_are(const char *path);
 
 /* WG_ENOENT, WG_EPERM, WG_EIO: the file; WG_EDATA: "FILE:LINE: column 'm': ...", a column that is

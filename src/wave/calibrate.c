@@ -110,6 +110,7 @@ static enum wg_code calibrate_class(struct wg_calibration *calibration,
     struct wg_calibrated entry = {
         .dtype = dtype,
         .op = op,
+        .row_count = count,
         .dense_flops = gpu->dense_flops[dtype],
         .memory_bandwidth_bytes_per_s = gpu->memory_bandwidth_bytes_per_s,
         .tdp_w = gpu->tdp_w,

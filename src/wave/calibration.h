@@ -56,6 +56,7 @@ struct wg_calibrated {
     struct wg_kernel_params params;
     struct wg_point *points; /* sorted: batch, n, k, bytes, m */
     size_t point_count;
+    size_t row_count;                   /* it was fitted to; 0: it was read */
     const struct wg_forest *correction; /* wave/correction.h; NULL: none */
     struct wg_forest *own_correction;   /* the same to be freed; NULL where it is built in */
 };

@@ -62,6 +62,26 @@ class Commands(unittest.TestCase):
                                           stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
                     self.assertEqual(done.returncode, 0, f"{document}:\n{block}\n{done.stdout}")
 
+    def test_the_examples_of_wave_run(self):
+        """Those of the helps and of the manual that read no file but what is built in."""
+        lines = {line.strip() for name in ("analyze", "plan", "sweep", "import", "calibrate", "evaluate")
+                 for line in help_text("wave", name).split("examples:\n")[1].splitlines()}
+        manual = read("man/wattgov-wave.1.scd").replace("\\_", "_")
+        lines |= set(re.findall(r"^(?:Example: \*)?(wattgov wave [a-z]+ [^*_\[\n]+?)\*?$", manual, flags=re.MULTILINE))
+        ran = 0
+        with tempfile.TemporaryDirectory() as folder:
+            for line in sorted(lines):
+                words = line.split()[1:]
+                read_files = [word for word, before in zip(words[1:], words) if re.search(r"\.[a-z]+$", word)
+                              and before not in ("-o", "--output", "--html", "--csv", "--batches")]
+                if not words or read_files:
+                    continue
+                done = subprocess.run([PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                      timeout=60, check=False, cwd=folder)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+                ran += 1
+        self.assertGreaterEqual(ran, 8)
+
     def test_the_scripts_that_the_documents_name_exist(self):
         for document in documents():
             # `bench/power_limit` is a program that is built.

@@ -240,6 +240,23 @@ class Evaluate(Case):
         told = json.loads(self.run_wave("calibrate", file, "--gpu", GPU, "-o", "a.json", "--json").stdout)
         self.assertEqual((told["rows"], told["unmeasured"], told["of_other_gpus"]), (36, 3, 1))
 
+    def test_rows_that_teach_nothing_are_said(self):
+        """Too few of their type, or a type that the GPU does not have."""
+        rows = measurements()[:60]
+        for at in range(7):
+            rows[at]["dtype"] = "fp32"
+        file = self.csv("a.csv", rows)
+        told = json.loads(self.run_wave("calibrate", file, "--gpu", GPU, "-o", "a.json", "--json").stdout)
+        self.assertEqual((told["rows"], told["unused"], len(told["entries"])), (60, 7, 1))
+        self.assertIn("60 measurements of NVIDIA A100-SXM4-80GB, of which 7 teach nothing",
+                      self.run_wave("calibrate", file, "--gpu", GPU, "-o", "a.json").stdout)
+        rows[0]["dtype"] = rows[1]["dtype"] = "fp8"
+        file = self.csv("b.csv", rows)
+        for command in (["evaluate"], ["calibrate", "-o", "b.json"]):
+            self.assertIn("b.csv: 2 rows are fp8, which a100-sxm4-80gb does not multiply",
+                          self.run_wave(*command, file, "--gpu", GPU, status=1).stderr)
+            self.run_wave(*command, file, "--gpu", GPU, "--where", "dtype=fp16")
+
     def test_conditions_choose_rows(self):
         rows = [{**row, "split": "test" if at % 3 == 0 else "train"} for at, row in enumerate(measurements()[:60])]
         found = self.evaluate(self.csv("a.csv", rows, [*COLUMNS, "split"]), "--where", "split=test")
@@ -249,7 +266,7 @@ class Evaluate(Case):
 class Calibrate(Case):
     def calibrate(self, file, *options, output="mine.json"):
         told = json.loads(self.run_wave("calibrate", file, "--gpu", GPU, "-o", output, "--json", *options).stdout)
-        self.assertEqual(list(told), ["schema", "gpu", "output", "rows", "unmeasured", "of_other_gpus", "entries"])
+        self.assertEqual(list(told), ["schema", "gpu", "output", "rows", "unmeasured", "of_other_gpus", "unused", "entries"])
         self.assertEqual((told["schema"], told["output"]), ("wattgov.wave.calibrate/1", output))
         with open(self.path(output), "rb") as file:
             return told, file.read()

@@ -5,6 +5,7 @@
     wave_import.py PROGRAM
 """
 import csv
+import gzip
 import json
 import os
 import shutil
@@ -138,6 +139,25 @@ class Import(unittest.TestCase):
         self.assertRegex(text, r"embeddings\.LayerNorm_out +LayerNormalization +FLOAT +1 x sequence x 768\n")
         self.assertIn("--shapes", self.fails(2, NCU, "--shapes"))
 
+    def test_profiles_are_read_from_pipes(self):
+        """A named one, which a look at its beginning would use up, and one that a shell made."""
+        with gzip.open(FP16) as file:
+            text = file.read()
+        os.mkfifo(self.path("pipe"))
+        with open(self.path("alone.json"), "wb") as file:  # no times beside it
+            file.write(text)
+        whole = json.loads(run(self.path("alone.json"), "--json").stdout)["files"][0]["layers"]
+        with subprocess.Popen([PROGRAM, "wave", "import", self.path("pipe"), "--json"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            with open(self.path("pipe"), "wb") as pipe:
+                pipe.write(text)
+            out, error = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, error), (0, b""))
+        self.assertEqual(json.loads(out)["files"][0]["layers"], whole)
+        done = subprocess.run([PROGRAM, "wave", "import", "/dev/stdin", "--json"], input=text, stdout=subprocess.PIPE,
+                              timeout=60, check=True)
+        self.assertEqual(json.loads(done.stdout)["files"][0]["layers"], whole)
+
     def test_own_measurements_are_counted(self):
         with open(self.path("m.csv"), "w", encoding="utf-8") as file:
             file.write("gpu,n,k,m,median_ms\na100,768,4096,1,0.008\na100,768,4096,2,0.012\n")
@@ -150,6 +170,13 @@ class Import(unittest.TestCase):
 
     def test_what_is_wrong_is_said_in_a_line(self):
         self.assertIn("which file?", self.fails(2))
+        self.assertIn("'' is no file", self.fails(2, ""))
+        self.assertIn("'' is no file", self.fails(2, FP16, ""))
+        for header, part in (("m,n,us,dtype", "no column 'k'"), ("m,n,k,dtype", "no column with a time"),
+                             ("m,n,k,us", "no column dtype; --precision says of which")):
+            with open(self.path("own.csv"), "w", encoding="utf-8") as file:
+                file.write(header + "\n1,2,3,4\n")
+            self.assertIn("own.csv:1: " + part, self.fails(1, self.path("own.csv")))
         self.assertIn("resnet50", self.fails(1, "resnet5"))
         self.assertIn("No such file", self.fails(1, self.path("none.json")))
         with open(self.path("x.json"), "w", encoding="utf-8") as file:

@@ -7,8 +7,9 @@
 
 The model is traced with torch.fx; what shares a width (residual additions, depth-wise convolutions, concatenations,
 flattened maps) is found and changed together. A width that shrinks keeps the channels of largest norm, summed over
-all layers that produce it; the groups of a convolution come and go whole, as in the plan. One that grows computes the same function as before, until it is trained (see `grow`).
-What the trace cannot follow is never guessed: its widths are fixed, and a plan that changes one fails with the reason.
+all layers that produce it; the groups of a convolution come and go whole, as in the plan. One that grows computes the
+same function as before, until it is trained (see `grow`). What the trace cannot follow is never guessed: its widths
+are fixed, and a plan that changes one fails with the reason.
 
 torch is imported in `apply` only.
 """
