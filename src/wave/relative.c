@@ -99,9 +99,9 @@ static double transferred_share(const struct wg_gpu_spec *gpu, enum wg_dtype dty
 }
 
 /* The least energy of a FLOP among the GPUs that were seen to run into their power limits; infinite
- * where none was, or none is as new as `gpu`: what the next process saves is not known. */
+ * where none was. `*is_newer`: than all of those is `gpu`. */
 static double joules_per_flop(const struct wg_calibration *calibration,
-                              const struct wg_gpu_spec *gpu, enum wg_dtype dtype)
+                              const struct wg_gpu_spec *gpu, enum wg_dtype dtype, bool *is_newer)
 {
     double least = INFINITY, newest = -1.0;
     for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
@@ -111,17 +111,23 @@ static double joules_per_flop(const struct wg_calibration *calibration,
         least = fmin(least, entry->tdp_w / entry->dense_flops * (1.0 + entry->params.hot_cost));
         newest = fmax(newest, generation_of(entry->arch));
     }
-    return generation_of(gpu->arch) <= newest ? least : (double)INFINITY;
+    *is_newer = generation_of(gpu->arch) > newest;
+    return least;
 }
 
-/* How far the power limit of `gpu` pulls its clocks down, by what a FLOP costs others. */
+/* How far the power limit of `gpu` pulls its clocks down, by what a FLOP costs others. What the
+ * next process saves is not known: there this is but the most. */
 static double transferred_heat(const struct wg_calibration *calibration,
                                const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
                                const struct wg_calibrated *entry)
 {
-    double joules = joules_per_flop(calibration, gpu, dtype);
+    bool is_newer = false;
+    double joules = joules_per_flop(calibration, gpu, dtype, &is_newer);
     double cost = joules * gpu->dense_flops[dtype] / gpu->tdp_w - 1.0;
-    return isfinite(cost) ? fmin(fmax(cost, 0.0), HOT_MOST) : entry->params.hot_cost;
+    if (!isfinite(cost))
+        return entry->params.hot_cost;
+    double most = is_newer ? fmin(entry->params.hot_cost, HOT_MOST) : HOT_MOST;
+    return fmin(fmax(cost, 0.0), most);
 }
 
 /* Makes the nearest relative's parameters those of `gpu`. */
