@@ -11,7 +11,9 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "support/check.h"
+#include "wave/calibration_set.h"
 #include "wave/choice_tree.h"
+#include "wave/correction.h"
 
 enum { ROWS = 600, FEW = 120 };
 
@@ -360,6 +362,44 @@ static void knows_every_measured_gpu_by_itself(void **state)
     wg__gpu_table_close(table);
 }
 
+static double corrected_time_s(const struct wg_calibrated *entry, size_t feature_count)
+{
+    struct wg_calibration *calibration = NULL;
+    struct wg_calibrated copy = *entry;
+    assert_int_equal(wg__calibration_new(&calibration, NULL), WG_OK);
+    copy.points = NULL;
+    copy.point_count = 0;
+    struct wg_forest *forest = wg__alloc_zeroed(1, sizeof *forest);
+    assert_non_null(forest);
+    forest->feature_count = feature_count;
+    forest->depth = 1;
+    forest->tree_count = 1;
+    forest->bias = 1.0;
+    forest->trees[0].feature[0] = (uint8_t)(feature_count - 1);
+    copy.correction = copy.own_correction = forest;
+    assert_int_equal(wg__calibration_put(calibration, &copy, NULL), WG_OK);
+    struct wg_kernel_model *model = model_of(calibration, &gpu);
+    double time_s = predicted(model, 900, 900, 777).time_s;
+    wg__kernel_model_free(model);
+    wg__calibration_free(calibration);
+    return time_s;
+}
+
+static void takes_no_correction_that_asks_for_other_features(void **state)
+{
+    (void)state;
+    struct wg_calibration *calibration = calibrated();
+    wg__calibration_drop_points(calibration);
+    struct wg_kernel_model *model = model_of(calibration, &gpu);
+    const struct wg_calibrated *entry = wg__calibration_at(calibration, 0);
+    const double plain_s = predicted(model, 900, 900, 777).time_s;
+    check_close(corrected_time_s(entry, WG_CORRECTION_FEATURES), plain_s * exp(1.0), 1e-12);
+    check_close(corrected_time_s(entry, WG_CORRECTION_FEATURES + 1), plain_s, 1e-12);
+    check_close(corrected_time_s(entry, WG_CORRECTION_FEATURES - 1), plain_s, 1e-12);
+    wg__kernel_model_free(model);
+    wg__calibration_free(calibration);
+}
+
 static void learns_which_kernel_is_taken_where(void **state)
 {
     (void)state;
@@ -400,6 +440,7 @@ int main(void)
         cmocka_unit_test(needs_rows_enough),
         cmocka_unit_test(survives_each_failing_allocation),
         cmocka_unit_test(knows_every_measured_gpu_by_itself),
+        cmocka_unit_test(takes_no_correction_that_asks_for_other_features),
         cmocka_unit_test(learns_which_kernel_is_taken_where),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
