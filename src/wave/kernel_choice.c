@@ -29,11 +29,13 @@ static void consider(const struct contest *of, size_t tile, double tiles,
     const struct wg_tile_params *params = &of->params->tiles[tile];
     const struct wg_wave_time *best = &of->best->time;
     struct wg_wave_grid grid;
-    if (split->memory_s >= best->time_s)
+    /* What follows are lower bounds: the parts meet in no less than the larger one, heat and what
+     * is read again come on top. */
+    if (split->memory_s >= best->met_s)
         return;
     wg__wave_grid_init(&grid, of->machine, params, tiles, split, of->work->slow);
     const double compute_s = wg__wave_compute_s(of->machine, params, split, &grid);
-    if (compute_s >= best->time_s ||
+    if (compute_s >= best->met_s ||
         (compute_s >= best->compute_s && split->memory_s >= best->memory_s))
         return;
     struct wg_wave_time time;
@@ -85,7 +87,9 @@ void wg__kernel_choose(const struct wg_kernel_params *params, const struct wg_wa
                        const struct wg_wave_work *work, bool winograd, struct wg_kernel_choice *out)
 {
     *out = (struct wg_kernel_choice){
-        .split_k = 1, .time = {.time_s = INFINITY, .compute_s = INFINITY, .memory_s = INFINITY}};
+        .split_k = 1,
+        .time = {
+            .time_s = INFINITY, .compute_s = INFINITY, .memory_s = INFINITY, .met_s = INFINITY}};
     const struct contest contest = {params, machine, work, out};
     choose_of_options(&contest, wg__choice_tree_options(params, &work->gemm), winograd);
     if (!isfinite(out->time.time_s)) /* no tree, or none of its options is allowed */

@@ -144,6 +144,7 @@ static double heated(const struct wg_wave_machine *machine, double compute_s)
            (1.0 + machine->hot_cost * (1.0 - machine->hot_s / (compute_s + machine->hot_s)));
 }
 
+/* No less than the larger one, and rising with either. */
 static double meet(const struct wg_wave_machine *machine, double compute_s, double memory_s)
 {
     double larger = fmax(compute_s, memory_s);
@@ -151,19 +152,26 @@ static double meet(const struct wg_wave_machine *machine, double compute_s, doub
     double both = larger;
     if (share > 1e-3) /* less does not show */
         both *= pow(1.0 + pow(share, machine->norm), 1.0 / machine->norm);
-    double high = fmax(both, machine->floor_s);
-    double low = fmin(both, machine->floor_s) / high;
+    return both;
+}
+
+static double above_floor(const struct wg_wave_machine *machine, double met_s)
+{
+    double high = fmax(met_s, machine->floor_s);
+    double low = fmin(met_s, machine->floor_s) / high;
     return high * sqrt(sqrt(1.0 + low * low * low * low));
 }
 
 void wg__wave_finish_time(const struct wg_wave_machine *machine, struct wg_wave_time *out)
 {
-    out->time_s = meet(machine, heated(machine, out->compute_s), out->memory_s);
+    out->met_s = meet(machine, heated(machine, out->compute_s), out->memory_s);
+    out->time_s = above_floor(machine, out->met_s);
 }
 
 void wg__wave_finish_full(const struct wg_wave_machine *machine, struct wg_wave_time *out)
 {
-    out->full_s = fmin(out->time_s, meet(machine, heated(machine, out->full_s), out->memory_s));
+    double met_s = meet(machine, heated(machine, out->full_s), out->memory_s);
+    out->full_s = fmin(out->time_s, above_floor(machine, met_s));
 }
 
 void wg__wave_finish(const struct wg_wave_machine *machine, struct wg_wave_time *out)

@@ -50,6 +50,7 @@ struct wg_wave_work {
 
 struct wg_wave_time {
     double time_s, compute_s, memory_s;
+    double met_s;  /* of computing and memory together, before the floor */
     double full_s; /* the time if blocks could be cut to fill the last wave */
     double waves;  /* in units of what the kernel's steps follow */
     uint64_t blocks;
