@@ -53,6 +53,7 @@ static uint64_t drawn(struct wg_rng *rng)
 static void check_same(const struct wg_calibrated *entry, struct wg_rng *rng)
 {
     struct wg_gpu_spec gpu = {.sms = 108,
+                              .l2_bytes = 4e7,
                               .memory_bandwidth_bytes_per_s = entry->memory_bandwidth_bytes_per_s};
     gpu.dense_flops[entry->dtype] = entry->dense_flops;
     struct wg_wave_machine machine;
@@ -81,9 +82,18 @@ static void takes_the_kernel_that_computing_each_in_full_finds(void **state)
     struct wg_rng rng;
     wg__rng_init(&rng, 5);
     assert_int_equal(wg__calibration_built_in(&calibration, NULL), WG_OK);
-    for (size_t i = 0; i < wg__calibration_count(calibration); i++)
-        if (wg__calibration_at(calibration, i)->op != WG_OP_BYTES)
-            check_same(wg__calibration_at(calibration, i), &rng);
+    for (size_t i = 0; i < wg__calibration_count(calibration); i++) {
+        struct wg_calibrated entry = *wg__calibration_at(calibration, i);
+        if (entry.op == WG_OP_BYTES)
+            continue;
+        check_same(&entry, &rng);
+        entry.params.reread = 0.7; /* as if all that the formula knows were at work */
+        entry.params.l2_share = 0.5;
+        entry.params.straddle = 0.1;
+        entry.params.hot_cost = 0.3;
+        entry.params.hot_s = 1e-3;
+        check_same(&entry, &rng);
+    }
     wg__calibration_free(calibration);
 }
 
