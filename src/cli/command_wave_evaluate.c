@@ -87,9 +87,9 @@ static void take_note(struct run *run)
                           result->recalled);
     if (strcmp(run->data.gpu.spec.arch, "hopper") == 0 && result->steps + result->cliff_places > 0)
         wg__buffer_printf(&run->note,
-                          "%sHopper: whole waves alone do not say where the steps are (area under "
-                          "the curve of cliffs 0.56 over 483 shapes); here that comes from what "
-                          "other shapes of the GPU taught.",
+                          "%sHopper: no rule of waves, clusters or persistent blocks tells where "
+                          "the steps are; which kernel the library takes does, and that is learned "
+                          "from other shapes of the GPU (docs/internals/wave-choice.md).",
                           run->note.length > 0 ? " " : "");
 }
 
@@ -154,6 +154,7 @@ static void write_json(const struct args *args, const struct run *run, struct wg
     wg__json_member_uint(&json, "count", result->steps);
     wg__json_member_double(&json, "recall", result->step_recall);
     wg__json_member_double(&json, "precision", result->step_precision);
+    wg__json_member_double(&json, "told_above", result->told_rise);
     wg__json_close(&json);
     wg__json_member_double(&json, "cliff_auc", result->cliff_auc);
     wg__json_member_uint(&json, "cliffs", result->cliffs);
@@ -223,8 +224,8 @@ static void write_text(const struct args *args, const struct run *run, struct wg
         wg__buffer_printf(out, "%s\n", run->note.data);
 }
 
-/* A row of --predictions; `pass` is empty for what is no convolution. All that the evaluation
- * counts follows from these columns. */
+/* A row of --predictions; `pass` is empty for what is no convolution, `fold` without folds. All
+ * that the evaluation counts follows from these columns. */
 static void put_prediction(const struct wg_evaluated *row, struct wg_buffer *out)
 {
     static const char *const passes[WG_CONV_PASS_COUNT] = {"forward", "dgrad", "wgrad"};
@@ -241,7 +242,10 @@ static void put_prediction(const struct wg_evaluated *row, struct wg_buffer *out
         wg__buffer_puts(out, ",");
         wg__csv_put_double(out, values[i]);
     }
-    wg__buffer_puts(out, "\n");
+    if (row->fold > 0)
+        wg__buffer_printf(out, ",%u\n", row->fold);
+    else
+        wg__buffer_puts(out, ",\n");
 }
 
 static enum wg_code write_predictions(const char *path, const struct run *run, struct wg_error *err)
@@ -251,7 +255,7 @@ static enum wg_code write_predictions(const char *path, const struct run *run, s
         return WG_OK;
     wg__buffer_init(&text);
     wg__buffer_puts(&text, "op,pass,dtype,B,m,n,k,measured_us,predicted_us,low_us,high_us,full_us,"
-                           "waves,roofline_us\n");
+                           "waves,roofline_us,fold\n");
     for (size_t i = 0; i < run->count; i++)
         put_prediction(&run->rows[i], &text);
     enum wg_code code = wg__write_output(path, false, &text, err);

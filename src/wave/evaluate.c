@@ -130,22 +130,70 @@ static void measure_errors(struct wg_evaluation *out, const struct wg_evaluated 
     out->median_ape = wg__quantile_inplace(scratch, count, 0.5);
 }
 
-static void measure_steps(struct wg_evaluation *out, const struct wg_evaluated *rows, size_t count)
+/* A rise that may be a step. */
+struct rise {
+    double predicted;
+    bool is_step;
+    enum wg_dtype dtype;
+    unsigned fold;
+};
+
+static size_t find_rises(const struct wg_evaluated *rows, size_t count, struct rise *rises)
 {
-    size_t predicted = 0, both = 0;
+    size_t found = 0;
     for (size_t i = 1; i < count; i++) {
         uint64_t before = rows[i - 1].row->gemm.m;
         if (!is_on_curve(&rows[i - 1], &rows[i]) || before < ROWS_FIRST ||
             (double)rows[i].row->gemm.m > WINDOW * (double)before)
             continue;
-        bool is_step = rows[i].row->time_s > (1.0 + STEP_RISE) * rows[i - 1].row->time_s;
-        bool is_told = rows[i].predicted_s > (1.0 + STEP_RISE_PREDICTED) * rows[i - 1].predicted_s;
-        out->steps += is_step;
-        predicted += is_told;
-        both += is_step && is_told;
+        rises[found++] = (struct rise){
+            .predicted = rows[i].predicted_s / rows[i - 1].predicted_s - 1.0,
+            .is_step = rows[i].row->time_s > (1.0 + STEP_RISE) * rows[i - 1].row->time_s,
+            .dtype = rows[i].row->gemm.dtype,
+            .fold = rows[i].fold,
+        };
     }
+    return found;
+}
+
+/* Above which a rise of this fold is told as a step: what other folds exceed as often as they have
+ * steps. */
+static double told_rise(const struct rise *rises, size_t count, enum wg_dtype dtype, unsigned fold,
+                        double *scratch)
+{
+    size_t kept = 0, steps = 0;
+    for (size_t i = 0; fold > 0 && i < count; i++) {
+        if (rises[i].dtype != dtype || rises[i].fold == fold)
+            continue;
+        scratch[kept++] = rises[i].predicted;
+        steps += rises[i].is_step;
+    }
+    if (steps == 0 || steps == kept)
+        return STEP_RISE_PREDICTED;
+    wg__sort(scratch, kept);
+    return fmax(scratch[kept - steps - 1], 0.0);
+}
+
+static void measure_steps(struct wg_evaluation *out, const struct wg_evaluated *rows, size_t count,
+                          struct rise *rises, double *scratch)
+{
+    double told_at[WG_DTYPE_COUNT][WG_FOLDS_MAX + 1] = {{0.0}}; /* + 1, so that 0: not known yet */
+    size_t told = 0, both = 0;
+    const size_t places = find_rises(rows, count, rises);
+    for (size_t i = 0; i < places; i++) {
+        double *at = &told_at[rises[i].dtype][rises[i].fold];
+        if (!(*at > 0.0))
+            *at = 1.0 + told_rise(rises, places, rises[i].dtype, rises[i].fold, scratch);
+        bool is_told = 1.0 + rises[i].predicted > *at;
+        out->steps += rises[i].is_step;
+        out->told_rise += (*at - 1.0) / (double)places;
+        told += is_told;
+        both += rises[i].is_step && is_told;
+    }
+    if (places == 0)
+        out->told_rise = (double)NAN;
     out->step_recall = out->steps > 0 ? (double)both / (double)out->steps : (double)NAN;
-    out->step_precision = predicted > 0 ? (double)both / (double)predicted : (double)NAN;
+    out->step_precision = told > 0 ? (double)both / (double)told : (double)NAN;
 }
 
 static void measure_cliffs(struct wg_evaluation *out, const struct wg_evaluated *rows, size_t count,
@@ -236,20 +284,23 @@ enum wg_code wg__evaluate(struct wg_evaluation *out, struct wg_evaluated *rows, 
 {
     struct pair *pairs = wg__realloc_array(NULL, count > 0 ? count : 1, sizeof *pairs);
     double *scratch = wg__realloc_array(NULL, count > 0 ? count : 1, sizeof *scratch);
-    if (pairs == NULL || scratch == NULL || count == 0) {
+    struct rise *rises = wg__realloc_array(NULL, count > 0 ? count : 1, sizeof *rises);
+    if (pairs == NULL || scratch == NULL || rises == NULL || count == 0) {
         wg__free(pairs);
         wg__free(scratch);
+        wg__free(rises);
         return count == 0 ? wg__fail(err, WG_EDATA, "no measurements to evaluate")
                           : wg__fail(err, WG_ENOMEM, "out of memory for %zu measurements", count);
     }
     qsort(rows, count, sizeof *rows, compare_rows);
     *out = (struct wg_evaluation){.rows = count};
     measure_errors(out, rows, count, scratch);
-    measure_steps(out, rows, count);
+    measure_steps(out, rows, count, rises, scratch);
     measure_cliffs(out, rows, count, pairs);
     measure_tail(out, rows, count, pairs);
     measure_advice(out, rows, count);
     wg__free(pairs);
     wg__free(scratch);
+    wg__free(rises);
     return WG_OK;
 }

@@ -5,8 +5,10 @@
  * A curve is what was measured of one (dtype, op, batch, n, k) over rising m. On each:
  *
  *     step    m -> next m, where m >= 64 and the next is at most 25 % more: measured time rises by
- *             more than 8 %. Predicted is a step where the predicted time rises by more than 7 %: a
- *             prediction is a mean over what the library may do, and its rises are smaller.
+ *             more than 8 %. A prediction is a mean over what the library may do, and its rises are
+ *             smaller. So a step counts as told above another rise: in folds, the one which
+ *             predictions exceeded as often as there were steps, on the same dtype's other folds
+ *             (no answer of the fold itself is used); without folds, 7 %.
  *     cliff   m -> m + 1 at multiples of 64: measured time rises by 10 % or more. The predicted
  *             rise ranks them; the area under the ROC curve is the chance that a cliff ranks above
  *             one that is none.
@@ -26,6 +28,8 @@
 
 #include "wave/calibration.h"
 
+enum { WG_FOLDS_MAX = 64 };
+
 struct wg_evaluated {
     const struct wg_measured *row;
     double predicted_s, low_s, high_s; /* low and high NAN: no range */
@@ -33,6 +37,7 @@ struct wg_evaluated {
     double waves;
     bool is_recalled;  /* this very shape was in the calibration: no prediction to speak of */
     double roofline_s; /* the data sheet's, no more */
+    unsigned fold;     /* 1, ...; 0: not predicted in folds */
 };
 
 struct wg_evaluation {
@@ -42,6 +47,7 @@ struct wg_evaluation {
     double spearman_tail;
     size_t steps, cliffs, cliff_places, windows; /* measured ones; places where cliffs may be */
     double step_recall, step_precision;
+    double told_rise; /* above which a predicted rise counted as a step, on average */
     double cliff_auc;
     double share_of_best, best_fixed_multiple;
     unsigned fixed_multiple; /* which; 0: no windows */

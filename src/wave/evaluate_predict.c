@@ -14,8 +14,6 @@
 #include "wave/evaluate.h"
 #include "wave/kernel_model.h"
 
-enum { FOLDS_MAX = 64 };
-
 static double roofline(const struct wg_gpu_spec *gpu, const struct wg_measured *row)
 {
     enum wg_dtype dtype = row->is_conv ? row->conv.dtype : row->gemm.dtype;
@@ -124,6 +122,7 @@ static void range_fold(const struct folding *folding, unsigned fold, struct wg_e
     }
     for (size_t i = 0; i < folding->count; i++)
         if (fold_of(folding, &folding->rows[i]) == fold) {
+            out[i].fold = fold + 1;
             out[i].low_s = low * out[i].predicted_s;
             out[i].high_s = high * out[i].predicted_s;
         }
@@ -133,8 +132,8 @@ enum wg_code wg__evaluate_folds(const struct wg_gpu_spec *gpu, const struct wg_m
                                 size_t count, unsigned folds, uint64_t seed,
                                 struct wg_evaluated *out, struct wg_error *err)
 {
-    if (folds < 2 || folds > FOLDS_MAX)
-        return wg__fail(err, WG_EINVAL, "%u folds: expected 2 .. %d", folds, FOLDS_MAX);
+    if (folds < 2 || folds > WG_FOLDS_MAX)
+        return wg__fail(err, WG_EINVAL, "%u folds: expected 2 .. %d", folds, WG_FOLDS_MAX);
     size_t room = count > 0 ? count : 1;
     struct folding folding = {
         .gpu = gpu,

@@ -11,6 +11,10 @@
  *
  *     value(x) = bias + sum over trees t of scale[t] * leaf[t][bits of the questions]
  *
+ * Rows may lie on curves, whose steps matter more than their height. Squared errors alone shrink
+ * steps towards the mean: where half of the shapes jump, all are told to climb half as high. So the
+ * rise from a row to the next is judged, too, by logistic regression: is it above `step`?
+ *
  * A curve asks thousands of times, and a tree that looks up its own questions waits for memory at
  * each. Turned round (the idea of QuickScorer, Lucchese et al., 2015), a feature runs through the
  * questions that it answers with yes, sorted by border, and sets their bits.
@@ -73,15 +77,27 @@ struct wg_forest_opts {
     double smoothing;    /* rows of value 0 that each leaf is thought to hold besides its own */
     double row_share;    /* of rows that a tree's questions are chosen by; (0, 1] */
     double feature_share;
-    double clip; /* a row pulls no harder than if it were off by this much */
+    double clip;             /* a row pulls no harder than if it were off by this much */
+    double step, step_width; /* a rise above `step` is one to be told; width: how sharply */
+    double step_weight;      /* of telling it right, beside a row's own error; 0: rows only */
     uint64_t seed;
 };
 
-/* `features`: `rows` times `feature_count` numbers, row by row; `target`: one each. Not kept.
- * WG_ENOMEM. */
-enum wg_code wg__forest_fit(struct wg_forest *out, const float *features, size_t feature_count,
-                            const double *target, size_t rows, const struct wg_forest_opts *opts,
-                            struct wg_error *err);
+/* What a forest learns from. Not kept. */
+struct wg_forest_data {
+    const float *features; /* `rows` times `feature_count`, row by row */
+    size_t feature_count, rows;
+    const double *target; /* one a row */
+    const double *base;   /* one a row: what the value is added to; NULL: no curves */
+    const uint32_t *next; /* one a row: the row that follows on its curve, WG_FOREST_NO_ROW: none;
+                           * NULL: no curves */
+};
+
+#define WG_FOREST_NO_ROW UINT32_MAX
+
+/* WG_ENOMEM. */
+enum wg_code wg__forest_fit(struct wg_forest *out, const struct wg_forest_data *data,
+                            const struct wg_forest_opts *opts, struct wg_error *err);
 /* `*out` is the caller's, to be freed; NULL for no forest. WG_ENOMEM. */
 enum wg_code wg__forest_index_new(struct wg_forest_index **out, const struct wg_forest *forest,
                                   struct wg_error *err);

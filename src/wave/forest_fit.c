@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growing a forest: gradient boosting of squared error with clipped pulls, by histograms.
+ * Growing a forest: gradient boosting of squared error with clipped pulls, and of the logistic
+ * error of steps, by histograms.
  *
  * Rows are binned once, a column of bytes a feature. A level's question is the one whose two sides,
- * over all leaves so far together, explain most: the sum of G^2 / (N + smoothing), where G is the
- * sum of what is left over and N the number of rows of a side. One feature's histogram over all
- * leaves (64 leaves x 64 bins) stays in the first-level cache, which is what makes this quick.
- * Leaves are rounded to whole multiples of the tree's scale at once, so that later trees mend what
- * rounding costs.
+ * over all leaves so far together, explain most: the sum of G^2 / (W + smoothing), where G is the
+ * sum of the pulls and W the sum of the weights of a side's rows (1 each, without steps). One
+ * feature's histogram over all leaves (64 leaves x 64 bins) stays in the first-level cache, which
+ * is what makes this quick. Leaves are rounded to whole multiples of the tree's scale at once, so
+ * that later trees mend what rounding costs.
  *
  * Threads: one thread at a time.
  */
@@ -25,15 +26,18 @@ enum { BINS = WG_FOREST_BORDERS_MAX + 1, LEAVES = 1 << WG_FOREST_DEPTH_MAX };
 
 struct cell {
     float sum;
-    float count;
+    float weight;
 };
 
 struct grower {
     const struct wg_forest_opts *opts;
+    const struct wg_forest_data *data;
     size_t rows, features;
     uint8_t *bins;    /* [feature][row] */
     float *left;      /* what the trees so far leave over; target at first */
-    float *pull;      /* the same, clipped */
+    float *pull;      /* where a row and its rises want to go */
+    float *weight;    /* how firmly */
+    float *rise;      /* true, to the next row; NULL: rises do not count */
     uint32_t *sample; /* rows that this tree's questions are chosen by, rising */
     size_t sample_count;
     uint8_t *leaf;          /* of each row, in the tree that grows */
@@ -81,8 +85,9 @@ static void place_borders(struct wg_forest *forest, size_t feature, float *sorte
     forest->border_count[feature] = (uint8_t)count;
 }
 
-static void bin_rows(struct wg_forest *forest, struct grower *grower, const float *features)
+static void bin_rows(struct wg_forest *forest, struct grower *grower)
 {
+    const float *features = grower->data->features;
     float *column = grower->left; /* not in use yet */
     for (size_t f = 0; f < grower->features; f++) {
         for (size_t i = 0; i < grower->rows; i++)
@@ -110,23 +115,23 @@ static double best_border(struct grower *grower, size_t feature, size_t border_c
         uint32_t row = grower->sample[i];
         struct cell *cell = &grower->histogram[grower->leaf[row] * (size_t)BINS + bins[row]];
         cell->sum += grower->pull[row];
-        cell->count += 1.0F;
+        cell->weight += grower->weight[row];
     }
     double gain[BINS] = {0.0};
     const double smoothing = grower->opts->smoothing;
     for (size_t leaf = 0; leaf < leaves; leaf++) {
         const struct cell *cells = grower->histogram + leaf * BINS;
-        double total = 0.0, rows = 0.0, below = 0.0, rows_below = 0.0;
+        double total = 0.0, weight = 0.0, below = 0.0, weight_below = 0.0;
         for (size_t bin = 0; bin <= border_count; bin++) {
             total += (double)cells[bin].sum;
-            rows += (double)cells[bin].count;
+            weight += (double)cells[bin].weight;
         }
         for (size_t bin = 0; bin < border_count; bin++) {
             below += (double)cells[bin].sum;
-            rows_below += (double)cells[bin].count;
+            weight_below += (double)cells[bin].weight;
             double above = total - below;
-            gain[bin] += below * below / (rows_below + smoothing) +
-                         above * above / (rows - rows_below + smoothing);
+            gain[bin] += below * below / (weight_below + smoothing) +
+                         above * above / (weight - weight_below + smoothing);
         }
     }
     size_t best = 0;
@@ -163,13 +168,13 @@ static void grow_level(const struct wg_forest *forest, struct grower *grower, co
 /* Leaves' values from all rows, rounded; takes them off what is left over. */
 static void fill_leaves(struct grower *grower, struct wg_forest_tree *tree)
 {
-    double sum[LEAVES] = {0.0}, rows[LEAVES] = {0.0}, largest = 0.0;
+    double sum[LEAVES] = {0.0}, weight[LEAVES] = {0.0}, largest = 0.0;
     for (size_t i = 0; i < grower->rows; i++) {
         sum[grower->leaf[i]] += (double)grower->pull[i];
-        rows[grower->leaf[i]] += 1.0;
+        weight[grower->leaf[i]] += (double)grower->weight[i];
     }
     for (size_t leaf = 0; leaf < LEAVES; leaf++) {
-        sum[leaf] *= grower->opts->rate / (rows[leaf] + grower->opts->smoothing);
+        sum[leaf] *= grower->opts->rate / (weight[leaf] + grower->opts->smoothing);
         largest = fmax(largest, fabs(sum[leaf]));
     }
     tree->scale = rounded(largest / (double)WG_FOREST_LEAF_MAX);
@@ -183,10 +188,41 @@ static void fill_leaves(struct grower *grower, struct wg_forest_tree *tree)
         grower->left[i] -= (float)(tree->scale * tree->leaf[grower->leaf[i]]);
 }
 
+/* Both ends of the rise from row `from` to the next, by how wrong it is told: the gradient of the
+ * logistic loss, and its curvature, in units in which a row's own error has curvature 1. */
+static void pull_rise(struct grower *grower, uint32_t from)
+{
+    const struct wg_forest_opts *opts = grower->opts;
+    const uint32_t to = grower->data->next[from];
+    double rise = (double)grower->rise[from];
+    double predicted = rise - ((double)grower->left[to] - (double)grower->left[from]);
+    double told = 1.0 / (1.0 + exp((opts->step - predicted) / opts->step_width));
+    double unit = 4.0 * opts->step_weight; /* a logistic curve is steepest by 1 / 4 */
+    float pull = (float)(unit * opts->step_width * ((rise > opts->step ? 1.0 : 0.0) - told));
+    float weight = (float)(unit * told * (1.0 - told));
+    grower->pull[to] += pull;
+    grower->pull[from] -= pull;
+    grower->weight[to] += weight;
+    grower->weight[from] += weight;
+}
+
+static void pull_rows(struct grower *grower)
+{
+    const float clip = (float)grower->opts->clip;
+    for (size_t i = 0; i < grower->rows; i++) {
+        grower->pull[i] = fminf(fmaxf(grower->left[i], -clip), clip);
+        grower->weight[i] = 1.0F;
+    }
+    if (grower->rise == NULL)
+        return;
+    for (size_t i = 0; i < grower->rows; i++)
+        if (grower->data->next[i] != WG_FOREST_NO_ROW)
+            pull_rise(grower, (uint32_t)i);
+}
+
 static void grow_tree(const struct wg_forest *forest, struct grower *grower,
                       struct wg_forest_tree *tree)
 {
-    const float clip = (float)grower->opts->clip;
     bool is_drawn[WG_FOREST_FEATURES_MAX] = {false};
     bool any = false;
     for (size_t f = 0; f < grower->features; f++) {
@@ -196,8 +232,8 @@ static void grow_tree(const struct wg_forest *forest, struct grower *grower,
     if (!any)
         is_drawn[0] = true;
     grower->sample_count = 0;
+    pull_rows(grower);
     for (size_t i = 0; i < grower->rows; i++) {
-        grower->pull[i] = fminf(fmaxf(grower->left[i], -clip), clip);
         grower->leaf[i] = 0;
         if (wg__rng_uniform(&grower->rng) < grower->opts->row_share)
             grower->sample[grower->sample_count++] = (uint32_t)i;
@@ -213,46 +249,67 @@ static void grower_fini(struct grower *grower)
     wg__free(grower->bins);
     wg__free(grower->left);
     wg__free(grower->pull);
+    wg__free(grower->weight);
+    wg__free(grower->rise);
     wg__free(grower->sample);
     wg__free(grower->leaf);
     wg__free(grower->histogram);
 }
 
-static enum wg_code grower_init(struct grower *grower, size_t rows, size_t features,
+static enum wg_code grower_init(struct grower *grower, const struct wg_forest_data *data,
                                 const struct wg_forest_opts *opts, struct wg_error *err)
 {
-    *grower = (struct grower){.opts = opts, .rows = rows, .features = features};
+    const size_t rows = data->rows;
+    const bool on_curves = opts->step_weight > 0.0 && data->next != NULL && data->base != NULL;
+    *grower =
+        (struct grower){.opts = opts, .data = data, .rows = rows, .features = data->feature_count};
     wg__rng_init(&grower->rng, opts->seed);
-    grower->bins = wg__realloc_array(NULL, rows, features);
+    grower->bins = wg__realloc_array(NULL, rows, data->feature_count);
     grower->left = wg__realloc_array(NULL, rows, sizeof *grower->left);
     grower->pull = wg__realloc_array(NULL, rows, sizeof *grower->pull);
+    grower->weight = wg__realloc_array(NULL, rows, sizeof *grower->weight);
     grower->sample = wg__realloc_array(NULL, rows, sizeof *grower->sample);
     grower->leaf = wg__realloc_array(NULL, rows, sizeof *grower->leaf);
     grower->histogram = wg__realloc_array(NULL, (size_t)LEAVES * BINS, sizeof *grower->histogram);
+    if (on_curves)
+        grower->rise = wg__realloc_array(NULL, rows, sizeof *grower->rise);
     if (grower->bins == NULL || grower->left == NULL || grower->pull == NULL ||
-        grower->sample == NULL || grower->leaf == NULL || grower->histogram == NULL) {
+        grower->weight == NULL || grower->sample == NULL || grower->leaf == NULL ||
+        grower->histogram == NULL || (on_curves && grower->rise == NULL)) {
         grower_fini(grower);
         return wg__fail(err, WG_ENOMEM, "out of memory for a forest of %zu rows", rows);
     }
     return WG_OK;
 }
 
-enum wg_code wg__forest_fit(struct wg_forest *out, const float *features, size_t feature_count,
-                            const double *target, size_t rows, const struct wg_forest_opts *opts,
-                            struct wg_error *err)
+static void start(struct grower *grower, double bias)
+{
+    const struct wg_forest_data *data = grower->data;
+    for (size_t i = 0; i < data->rows; i++)
+        grower->left[i] = (float)(data->target[i] - bias);
+    for (size_t i = 0; grower->rise != NULL && i < data->rows; i++) {
+        const uint32_t next = data->next[i];
+        grower->rise[i] =
+            next == WG_FOREST_NO_ROW
+                ? 0.0F
+                : (float)(data->base[next] + data->target[next] - data->base[i] - data->target[i]);
+    }
+}
+
+enum wg_code wg__forest_fit(struct wg_forest *out, const struct wg_forest_data *data,
+                            const struct wg_forest_opts *opts, struct wg_error *err)
 {
     struct grower grower;
-    enum wg_code code = grower_init(&grower, rows, feature_count, opts, err);
+    enum wg_code code = grower_init(&grower, data, opts, err);
     if (code != WG_OK)
         return code;
-    *out = (struct wg_forest){.feature_count = feature_count, .depth = opts->depth};
-    bin_rows(out, &grower, features);
+    *out = (struct wg_forest){.feature_count = data->feature_count, .depth = opts->depth};
+    bin_rows(out, &grower);
     double sum = 0.0;
-    for (size_t i = 0; i < rows; i++)
-        sum += target[i];
-    out->bias = rows > 0 ? rounded(sum / (double)rows) : 0.0;
-    for (size_t i = 0; i < rows; i++)
-        grower.left[i] = (float)(target[i] - out->bias);
+    for (size_t i = 0; i < data->rows; i++)
+        sum += data->target[i];
+    out->bias = data->rows > 0 ? rounded(sum / (double)data->rows) : 0.0;
+    start(&grower, out->bias);
     for (; out->tree_count < opts->trees; out->tree_count++)
         grow_tree(out, &grower, &out->trees[out->tree_count]);
     grower_fini(&grower);

@@ -26,7 +26,7 @@ GPU = "a100-sxm4-80gb"
 SMS = 108
 SCHEMA = {"schema": str, "gpu": str, "folds": int, "rows": int, "recalled": int, "unmeasured": int,
           "of_other_gpus": int, "mape": float, "median_ape": float, "coverage": float, "spearman_tail": float,
-          "steps": {"count": int, "recall": float, "precision": float}, "cliff_auc": float, "cliffs": int,
+          "steps": {"count": int, "recall": float, "precision": float, "told_above": float}, "cliff_auc": float, "cliffs": int,
           "cliff_places": int, "advice": {"windows": int, "share_of_best": float, "best_fixed_multiple": float,
                                           "multiple": int}, "baselines": {"roofline": {"mape": float}}, "note": str}
 COLUMNS = ["gpu", "op", "dtype", "B", "m", "n", "k", "us"]
@@ -84,9 +84,18 @@ class Recount:
     def steps(self):
         near = [(a, b) for a, b in self.pairs if a["m"] >= 64 and b["m"] <= 1.25 * a["m"]]
         real = [b["measured_us"] > 1.08 * a["measured_us"] for a, b in near]
-        told = [b["predicted_us"] > 1.07 * a["predicted_us"] for a, b in near]
+        rises = [b["predicted_us"] / a["predicted_us"] - 1 for a, b in near]
+        keys = [(a["dtype"], a["fold"]) for a, b in near]
+        above = {}
+        for dtype, fold in set(keys):
+            others = [at for at, key in enumerate(keys) if key[0] == dtype and key[1] != fold]
+            steps = sum(real[at] for at in others)
+            fitted = fold != "" and 0 < steps < len(others)
+            above[dtype, fold] = max(0, sorted(rises[at] for at in others)[-steps - 1]) if fitted else 0.07
+        told = [rise > above[key] for rise, key in zip(rises, keys)]
         both = sum(a and b for a, b in zip(real, told))
-        return {"count": sum(real), "recall": both / sum(real), "precision": both / sum(told)}
+        return {"count": sum(real), "recall": both / sum(real), "precision": both / sum(told),
+                "told_above": statistics.fmean(above[key] for key in keys)}
 
     def cliffs(self):
         """Rises that were told, at cliffs and elsewhere; the share of pairs in the right order."""
@@ -194,7 +203,7 @@ class Evaluate(Case):
         found = self.evaluate(self.csv("a.csv", measurements()[:1]))
         self.check_schema(found)
         self.assertEqual([found[key] for key in ("rows", "folds", "cliff_auc", "spearman_tail")], [1, None, None, None])
-        self.assertEqual(found["steps"], {"count": 0, "recall": None, "precision": None})
+        self.assertEqual(found["steps"], {"count": 0, "recall": None, "precision": None, "told_above": None})
         self.assertEqual(found["advice"],
                          {"windows": 0, "share_of_best": None, "best_fixed_multiple": None, "multiple": 0})
         self.assertGreater(found["mape"], 0)

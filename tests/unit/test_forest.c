@@ -48,6 +48,14 @@ static float features[ROWS * FEATURES];
 static double target[ROWS];
 static struct wg_forest forest;
 
+static enum wg_code fit(struct wg_forest *out, size_t feature_count, size_t rows,
+                        const struct wg_forest_opts *how, struct wg_error *err)
+{
+    const struct wg_forest_data data = {
+        .features = features, .feature_count = feature_count, .rows = rows, .target = target};
+    return wg__forest_fit(out, &data, how, err);
+}
+
 /* Asked by walking each tree, as the header has it. */
 static double walked(const struct wg_forest *of, const float *x)
 {
@@ -141,7 +149,7 @@ static void learns_steps_of_rows_that_it_did_not_see(void **state)
 {
     (void)state;
     make_rows(features, target, 1);
-    assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    assert_int_equal(fit(&forest, FEATURES, ROWS, &opts, NULL), WG_OK);
     make_rows(features, target, 2);
     double worst = 0.0, sum = 0.0;
     struct wg_forest_index *index = index_of(&forest);
@@ -160,8 +168,8 @@ static void gives_the_same_forest_of_the_same_rows(void **state)
     (void)state;
     static struct wg_forest again;
     make_rows(features, target, 1);
-    assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
-    assert_int_equal(wg__forest_fit(&again, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    assert_int_equal(fit(&forest, FEATURES, ROWS, &opts, NULL), WG_OK);
+    assert_int_equal(fit(&again, FEATURES, ROWS, &opts, NULL), WG_OK);
     assert_memory_equal(&forest, &again, sizeof forest);
 }
 
@@ -172,7 +180,7 @@ static void says_the_mean_where_nothing_tells_rows_apart(void **state)
         features[i] = 7.0F;
         target[i] = i % 2 == 0 ? 1.0 : 2.0;
     }
-    assert_int_equal(wg__forest_fit(&forest, features, 1, target, ROWS, &opts, NULL), WG_OK);
+    assert_int_equal(fit(&forest, 1, ROWS, &opts, NULL), WG_OK);
     const float far[] = {7.0F, -1e30F, 1e30F, NAN};
     for (size_t i = 0; i < 4; i++)
         check_close(value_of(&forest, &far[i]), 1.5, 1e-6);
@@ -188,7 +196,7 @@ static void pulls_of_outliers_are_clipped(void **state)
     }
     clipped.clip = 0.5;
     clipped.trees = 1;
-    assert_int_equal(wg__forest_fit(&forest, features, 1, target, ROWS, &clipped, NULL), WG_OK);
+    assert_int_equal(fit(&forest, 1, ROWS, &clipped, NULL), WG_OK);
     for (size_t leaf = 0; leaf < (size_t)1 << clipped.depth; leaf++)
         assert_true(forest.trees[0].scale * abs(forest.trees[0].leaf[leaf]) <= 0.5);
 }
@@ -206,6 +214,51 @@ static void read_text(const char *text, size_t feature_count, struct wg_forest *
         assert_string_equal(found, field);
 }
 
+/* Rows 2i, 2i + 1 are curves that differ in x alone; `share` of them rise by `height`, the others
+ * don't. */
+static double rise_told(double share, double height, double step_weight)
+{
+    static double base[ROWS];
+    static uint32_t next[ROWS];
+    struct wg_forest_opts how = opts;
+    how.step = 0.1;
+    how.step_width = 0.02;
+    how.step_weight = step_weight;
+    for (size_t i = 0; i < ROWS; i += 2) {
+        const bool rises = (double)(i % 20) < 20.0 * share;
+        features[i] = 0.0F;
+        features[i + 1] = 1.0F;
+        base[i] = (double)(i % 7); /* how high a curve lies is not asked */
+        base[i + 1] = base[i] + 0.05;
+        target[i] = 0.0;
+        target[i + 1] = rises ? height - 0.05 : -0.05;
+        next[i] = (uint32_t)(i + 1);
+        next[i + 1] = WG_FOREST_NO_ROW;
+    }
+    const struct wg_forest_data data = {.features = features,
+                                        .feature_count = 1,
+                                        .rows = ROWS,
+                                        .target = target,
+                                        .base = base,
+                                        .next = next};
+    assert_int_equal(wg__forest_fit(&forest, &data, &how, NULL), WG_OK);
+    const float from = 0.0F, to = 1.0F;
+    return 0.05 + value_of(&forest, &to) - value_of(&forest, &from);
+}
+
+static void tells_a_step_where_most_curves_have_one(void **state)
+{
+    (void)state;
+    /* Squares tell the mean, logistic regression step + width * log(share / (1 - share)). */
+    check_close(rise_told(0.3, 0.6, 0.0), 0.3 * 0.6, 0.01);
+    check_close(rise_told(0.3, 0.6, 1000.0), 0.1 + 0.02 * log(0.3 / 0.7), 0.005);
+    check_close(rise_told(0.8, 0.11, 0.0), 0.8 * 0.11, 0.01);
+    check_close(rise_told(0.8, 0.11, 1000.0), 0.1 + 0.02 * log(0.8 / 0.2), 0.005);
+    /* Together they lie between. */
+    const double both = rise_told(0.3, 0.6, 4.0);
+    assert_true(both > 0.09 && both < 0.17);
+}
+
 static void reads_back_what_it_writes(void **state)
 {
     (void)state;
@@ -213,7 +266,7 @@ static void reads_back_what_it_writes(void **state)
     struct wg_buffer text;
     struct wg_json json;
     make_rows(features, target, 1);
-    assert_int_equal(wg__forest_fit(&forest, features, FEATURES, target, ROWS, &opts, NULL), WG_OK);
+    assert_int_equal(fit(&forest, FEATURES, ROWS, &opts, NULL), WG_OK);
     wg__buffer_init(&text);
     wg__json_init(&json, &text);
     wg__forest_write(&json, &forest);
@@ -266,7 +319,7 @@ static void survives_lack_of_memory(void **state)
     make_rows(features, target, 1);
     for (size_t nth = 1;; nth++) {
         wg__alloc_fail_from(nth);
-        enum wg_code code = wg__forest_fit(&forest, features, FEATURES, target, 100, &opts, &err);
+        enum wg_code code = fit(&forest, FEATURES, 100, &opts, &err);
         wg__alloc_fail_from(0);
         if (code == WG_OK) {
             assert_true(nth > 3);
@@ -291,6 +344,7 @@ int main(void)
         cmocka_unit_test(gives_the_same_forest_of_the_same_rows),
         cmocka_unit_test(says_the_mean_where_nothing_tells_rows_apart),
         cmocka_unit_test(pulls_of_outliers_are_clipped),
+        cmocka_unit_test(tells_a_step_where_most_curves_have_one),
         cmocka_unit_test(reads_back_what_it_writes),
         cmocka_unit_test(refuses_what_no_forest_is),
         cmocka_unit_test(survives_lack_of_memory),
