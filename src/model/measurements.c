@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
@@ -282,8 +283,10 @@ void wg__measurements_fini(struct wg_measurements *measurements)
 static bool is_of(const struct wg_gpu_table *table, const char *name, const struct wg_gpu_spec *gpu)
 {
     const struct wg_gpu_spec *found = NULL;
-    return name == NULL || (wg__gpu_table_find(table, name, &found, NULL) == WG_OK &&
-                            strcmp(found->id, gpu->id) == 0);
+    if (name == NULL || strcasecmp(name, gpu->id) == 0 || strcasecmp(name, gpu->name) == 0)
+        return true; /* a user's own GPU is not in the table */
+    return wg__gpu_table_find(table, name, &found, NULL) == WG_OK &&
+           strcmp(found->id, gpu->id) == 0;
 }
 
 static enum wg_code none_left(const struct wg_measurements *measurements,

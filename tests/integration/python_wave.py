@@ -400,6 +400,25 @@ class Apply(Binding):
         with self.assertRaisesRegex(wave.PlanError, "schema"):
             wave.apply(make(Vgg), {"schema": "x"})
 
+    def test_what_is_no_plan_is_refused(self):
+        path = os.path.join(self.folder, "plan.json")
+        texts = {b"": "not JSON", b"{": "not JSON", b"\xff\xfe": "not JSON", b"[]": "is a list", b"3": "is a int",
+                 b'{"stem": 4.0}': "has 4.0 channels", b'{"stem": "4"}': "has '4' channels", b'{"stem": null}': "has None",
+                 b'{"stem": true}': "has True", b'{"stem": NaN}': "has nan", b'{"stem": -1}': "expected 1 or more",
+                 b'{"schema": "wattgov.wave.analyze/1"}': "schema is 'wattgov.wave.analyze/1'",
+                 b'{"schema": "wattgov.wave.plan/1"}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", '
+                 b'"widths": [{"before": 1, "after": 2}]}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", '
+                 b'"widths": [3]}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", "widths": [{"before": 8, '
+                 b'"after": 7.5, "layers": ["stem"]}]}': "'stem' has 7.5 channels"}
+        for text, part in texts.items():
+            with open(path, "wb") as file:
+                file.write(text)
+            with self.assertRaisesRegex(wave.PlanError, part, msg=text):
+                wave.apply(make(ResNet), path, example())
+        with self.assertRaises(FileNotFoundError):
+            wave.apply(make(ResNet), path + "x", example())
+        self.assertEqual(wave.apply(make(ResNet), {"stem": torch.tensor(4)}).stem.out_channels, 4)
+
     def test_torch_is_imported_by_apply_only(self):
         self.assertFalse(self.values("""
             from wattgov import wave

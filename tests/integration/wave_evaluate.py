@@ -383,6 +383,18 @@ class Forms(Case):
         plain = self.csv("j.csv", rows, ["m", "n", "k", "us"])
         self.assertEqual(self.evaluate(plain, "--dtype", "fp16")["mape"], wanted["mape"])
 
+    def test_a_gpu_of_ones_own_is_found_by_its_names(self):
+        self.write("my-gpu.yaml", "like: a100-sxm4-80gb\nname: My GPU 9000\nsms: 98\n")
+        rows = measurements()[:40]
+        for name in ("my-gpu", "My GPU 9000", ""):
+            file = self.csv("own.csv", [{**row, "gpu": name} for row in rows] + [{**rows[0], "gpu": "h100-sxm-80gb"}])
+            options = [file, "--gpu", "my-gpu.yaml", "--json"]
+            found = json.loads(self.run_wave("evaluate", *options).stdout)
+            self.assertEqual((found["gpu"], found["rows"], found["of_other_gpus"]), ("my-gpu", 40, 1))
+            self.run_wave("calibrate", *options, "-o", "mine.json")
+            found = json.loads(self.run_wave("evaluate", *options, "--calibration", "mine.json").stdout)
+            self.assertEqual(found["recalled"], 40)
+
     def test_known_kernels_are_used(self):
         rows = [{**row, "kernel": "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn",
                  "grid": f"{math.ceil(row['m'] / 128)}x{math.ceil(row['n'] / 128)}x1", "tile": "128x128"}

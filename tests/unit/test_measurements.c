@@ -362,6 +362,16 @@ static void keeps_the_rows_of_one_gpu_under_any_of_its_names(void **state)
     assert_string_equal(err.text, "no measurement is of t4, but of h100-sxm-80gb, none such");
     assert_int_equal(read.count, 2);
     wg__measurements_fini(&read);
+
+    struct wg_gpu_spec own = *a100; /* a user's, which the table does not have */
+    own.id = "mine";
+    own.name = "My GPU 9000";
+    read = read_with("gpu,m,n,k,ms\nMine,1,1,1,1\nmy gpu 9000,2,1,1,1\na100-sxm4-80gb,3,1,1,1\n",
+                     &fp32);
+    assert_int_equal(wg__measurements_keep(&read, table, &own, &err), WG_OK);
+    assert_int_equal(read.count, 2);
+    assert_int_equal(read.of_other_gpus, 1);
+    wg__measurements_fini(&read);
     wg__gpu_table_close(table);
 }
 

@@ -16,6 +16,7 @@ torch is imported in `apply` only.
 from __future__ import annotations
 
 import json
+import operator
 import os
 
 TYPE_CHECKING = False
@@ -44,21 +45,41 @@ def module_name(name: str) -> str:
 def targets(plan: str | os.PathLike | Mapping, names: Mapping[str, str] | None = None) -> dict[str, int]:
     """What a plan says of each module: {name: channels}. `names` maps a plan's layer names to modules' names, where
     they are neither that nor made from it by torch.onnx.export."""
+    where = "the plan"
     if isinstance(plan, (str, os.PathLike)):
+        where = os.fspath(plan)
         with open(plan, encoding="utf-8") as file:
-            plan = json.load(file)
+            try:
+                plan = json.load(file)
+            except ValueError as error:  # JSON, or UTF-8
+                raise PlanError(f"{where}: not JSON: {error}") from error
     names = names or {}
+    if not hasattr(plan, "items"):
+        raise PlanError(f"{where} is a {type(plan).__name__}, expected a plan or {{module: channels}}")
     if "schema" not in plan:
-        return {names.get(name, name): int(channels) for name, channels in plan.items()}
+        return {names.get(name, name): _channels(where, name, channels) for name, channels in plan.items()}
     if plan["schema"] != PLAN_SCHEMA:
-        raise PlanError(f"the plan's schema is {plan['schema']!r}, expected {PLAN_SCHEMA!r}")
+        raise PlanError(f"{where}: the schema is {plan['schema']!r}, expected {PLAN_SCHEMA!r}")
     out: dict[str, int] = {}
-    for width in plan["widths"]:
-        if width["after"] == width["before"]:
-            continue
-        for layer in width["layers"]:
-            out[names.get(layer, module_name(layer))] = int(width["after"])
+    try:
+        for width in plan["widths"]:
+            if width["after"] == width["before"]:
+                continue
+            for layer in width["layers"]:
+                out[names.get(layer, module_name(layer))] = _channels(where, layer, width["after"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise PlanError(f"{where}: its widths are not as 'wattgov wave plan' writes them ({error!r})") from error
     return out
+
+
+def _channels(where: str, name: str, channels: object) -> int:
+    try:
+        whole = operator.index(channels)  # what rounds would be another plan
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(channels, bool):
+        raise PlanError(f"{where}: {name!r} has {channels!r} channels, expected a whole number")
+    return whole
 
 
 def apply(model: torch.nn.Module, plan: str | os.PathLike | Mapping, example: torch.Tensor | tuple | None = None, *,
