@@ -75,6 +75,7 @@ struct fit {
     const struct wg_fit_row *rows;
     size_t count, stride_count; /* rows given; rows used */
     double floor_s;             /* about; rows near it weigh less */
+    double floor_max_s, start_max_s;
     double firmness;
     size_t unknowns;
     struct wg_kernel_params params; /* scratch: tiles' kernels and what is not fitted */
@@ -198,8 +199,8 @@ static void decode_globals(const struct fit *fit, const double *x, struct wg_ker
     params->flops_share = share_max(params) / (1.0 + exp(-x[FLOPS_SHARE]));
     params->bandwidth_share = bounded_exp(x[BANDWIDTH_SHARE], 1e-2, 4.0);
     params->norm = 1.0 + bounded_exp(x[NORM], 1e-2, 60.0);
-    params->floor_s = bounded_exp(x[FLOOR], 1e-8, 3.0 * fit->floor_s);
-    params->start_s = bounded_exp(x[START], 1e-9, START_MAX_S);
+    params->floor_s = bounded_exp(x[FLOOR], 1e-8, fit->floor_max_s);
+    params->start_s = bounded_exp(x[START], 1e-9, fit->start_max_s);
     params->split_s = bounded_exp(x[SPLIT], 1e-9, START_MAX_S);
     params->split_traffic = bounded_exp(x[SPLIT_TRAFFIC], 1e-6, 16.0);
     params->long_k = bounded_exp(x[LONG_K], 1.0, 1e12);
@@ -370,6 +371,22 @@ static void normalise(struct wg_kernel_params *params)
     params->flops_share *= most;
 }
 
+/* What a launch may cost. Few convolutions that are measured are small, and the large ones would
+ * make launches dear to mend what their algorithms do: no launch takes longer than the shortest
+ * row. */
+static void bound_launches(struct fit *fit)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < fit->count; i++)
+        least_s = fmin(least_s, fit->rows[i].time_s);
+    fit->floor_max_s = 3.0 * fit->floor_s;
+    fit->start_max_s = START_MAX_S;
+    if (share_max(&fit->params) > SHARE_MAX) {
+        fit->floor_max_s = fmin(fit->floor_max_s, least_s);
+        fit->start_max_s = fmin(fit->start_max_s, 0.5 * least_s);
+    }
+}
+
 enum wg_code wg__params_fit(struct wg_kernel_params *params, const struct wg_gpu_spec *gpu,
                             const struct wg_fit_row *rows, size_t count, double firmness,
                             struct wg_error *err)
@@ -384,6 +401,7 @@ enum wg_code wg__params_fit(struct wg_kernel_params *params, const struct wg_gpu
     fit->floor_s = params->floor_s;
     fit->firmness = firmness;
     fit->params = *params;
+    bound_launches(fit);
     fit->unknowns = GLOBALS + TILE_NUMBERS * params->tile_count;
     encode(params, fit->x);
     memcpy(fit->usual, fit->x, sizeof fit->usual);

@@ -71,9 +71,10 @@ static double gpu_distance(const struct wg_gpu_spec *gpu, enum wg_dtype dtype,
     double intensity = gpu->dense_flops[dtype] / gpu->memory_bandwidth_bytes_per_s;
     double other = entry->dense_flops / entry->memory_bandwidth_bytes_per_s;
     /* One that its own formula describes badly is a bad relative, and one whose clocks the power
-     * limit moved tells little of what its kernels reach. */
+     * limit moved tells little of what its kernels reach. From few rows neither is known well. */
     double own = entry->params.chosen.mape;
-    return 0.1 + (isfinite(own) ? 10.0 * own : 2.0) + entry->params.hot_cost +
+    double unsure = 3.0 / sqrt(fmax(entry->params.chosen.rows, 1.0));
+    return 0.1 + (isfinite(own) ? 10.0 * own + unsure : 2.0) + entry->params.hot_cost +
            0.5 * fabs(generation_of(gpu->arch) - generation_of(entry->arch)) +
            fabs(log(intensity / other)) +
            0.2 * fabs(log(gpu->dense_flops[dtype] / entry->dense_flops));

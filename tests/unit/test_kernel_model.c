@@ -269,6 +269,44 @@ static void a_kernel_not_measured_here_is_told_by_who_knows_it(void **state)
     assert_int_equal(out.kernel.tile_m, 256);
 }
 
+/* Large convolutions whose algorithms take long to begin say nothing of what a launch costs. */
+static void no_launch_takes_longer_than_the_shortest_convolution(void **state)
+{
+    (void)state;
+    static struct wg_measured rows[FEW];
+    struct wg_rng rng;
+    wg__rng_init(&rng, 5);
+    for (size_t i = 0; i < FEW; i++) {
+        const uint64_t channels = i == 0 ? 4 : 64 + wg__rng_below(&rng, 400);
+        rows[i] = (struct wg_measured){.op = "conv", .is_conv = true};
+        rows[i].conv = (struct wg_conv){.dtype = WG_DTYPE_FP32,
+                                        .n = i == 0 ? 1 : 8,
+                                        .c = channels,
+                                        .h = 14,
+                                        .w = 14,
+                                        .filters = channels,
+                                        .r = 3,
+                                        .s = 3,
+                                        .stride_h = 1,
+                                        .stride_w = 1,
+                                        .pad_top = 1,
+                                        .pad_left = 1,
+                                        .pad_bottom = 1,
+                                        .pad_right = 1,
+                                        .dilation_h = 1,
+                                        .dilation_w = 1,
+                                        .groups = 1};
+        rows[i].time_s = i == 0 ? 30e-6 : 400e-6 + wg__conv_flops(&rows[i].conv) / 12.8e12;
+    }
+    struct wg_calibration *calibration = NULL;
+    assert_int_equal(wg__calibrate_without_errors(&calibration, &gpu, rows, FEW, NULL), WG_OK);
+    const struct wg_calibrated *entry = wg__calibration_at(calibration, 0);
+    assert_int_equal(entry->op, WG_OP_CONV3X3);
+    assert_true(entry->params.floor_s <= 30e-6);
+    assert_true(entry->params.start_s <= 15e-6);
+    wg__calibration_free(calibration);
+}
+
 static void reads_what_it_writes(void **state)
 {
     (void)state;
@@ -435,6 +473,7 @@ int main(void)
         cmocka_unit_test(tells_a_relatives_numbers_as_transferred_and_wide),
         cmocka_unit_test(power_limits_carry_over_by_what_a_flop_costs),
         cmocka_unit_test(a_kernel_not_measured_here_is_told_by_who_knows_it),
+        cmocka_unit_test(no_launch_takes_longer_than_the_shortest_convolution),
         cmocka_unit_test(reads_what_it_writes),
         cmocka_unit_test(refuses_a_calibration_cut_short_or_out_of_range),
         cmocka_unit_test(needs_rows_enough),
