@@ -192,6 +192,8 @@ static enum wg_code check_args(const struct args *args, struct wg_wave_report *r
     list_files(args, files);
     if (code == WG_OK)
         code = wg__output_files_check(files, FILE_COUNT, err);
+    if (code == WG_OK)
+        code = wg__output_files_spare(files, FILE_COUNT, args->model.word, err);
     if (code != WG_OK)
         return code;
     if (args->gpus.count > WG_WAVE_GPUS_MAX)

@@ -179,6 +179,8 @@ static enum wg_code calibrate(const struct args *args, struct wg_error *err)
     const struct wg_output_file file = {.option = "output", .path = args->output};
     enum wg_code code = wg__output_files_check(&file, 1, err);
     if (code == WG_OK)
+        code = wg__output_files_spare(&file, 1, args->data.word, err);
+    if (code == WG_OK)
         code = wg__wave_data_open(&data, &args->data, err);
     if (code == WG_OK)
         code = wg__calibrate(&calibration, &data.gpu.spec, data.measurements.rows,

@@ -101,6 +101,8 @@ static enum wg_code evaluate(const struct args *args, struct run *run, struct wg
     const struct wg_output_file file = {.option = "predictions", .path = args->output};
     enum wg_code code = wg__output_files_check(&file, 1, err);
     if (code == WG_OK)
+        code = wg__output_files_spare(&file, 1, args->data.word, err);
+    if (code == WG_OK)
         code = wg__wave_data_open(&run->data, &args->data, err);
     if (code != WG_OK)
         return code;

@@ -282,6 +282,8 @@ static int run_import(int argc, char *argv[])
     enum wg_code code = named;
     if (code == WG_OK)
         code = wg__output_files_check(&file, 1, &err);
+    for (size_t i = 0; i < count && code == WG_OK; i++)
+        code = wg__output_files_spare(&file, 1, files[i], &err);
     if (code == WG_OK)
         code = show_files(&args, &run, files, count, &err);
     if (code == WG_OK)

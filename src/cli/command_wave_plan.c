@@ -379,6 +379,8 @@ static int run_plan(int argc, char *argv[])
     if (code == WG_OK)
         code = wg__output_files_check(files, FILE_COUNT, &err);
     if (code == WG_OK)
+        code = wg__output_files_spare(files, FILE_COUNT, args.model.word, &err);
+    if (code == WG_OK)
         code = make_plan(&args, &run, &err);
     if (code == WG_OK)
         code = wg__output_files_write(files, FILE_COUNT, &run.report, &err);

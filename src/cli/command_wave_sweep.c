@@ -285,7 +285,8 @@ static enum wg_code check_args(const struct args *args, enum wg_code word_code,
         return wg__fail(err, WG_EINVAL, "expected MODEL, --gemm or --conv");
     struct wg_output_file files[FILE_COUNT];
     list_files(args, files);
-    return wg__output_files_check(files, FILE_COUNT, err);
+    const enum wg_code code = wg__output_files_check(files, FILE_COUNT, err);
+    return code == WG_OK ? wg__output_files_spare(files, FILE_COUNT, args->model.word, err) : code;
 }
 
 static enum wg_code sweep(const struct args *args, struct run *run, struct wg_error *err)

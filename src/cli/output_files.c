@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "cli/command.h"
@@ -48,6 +49,19 @@ enum wg_code wg__output_files_check(const struct wg_output_file *files, size_t c
     for (size_t i = 0; i < count && code == WG_OK; i++)
         code = check_one(files, i, err);
     return code;
+}
+
+enum wg_code wg__output_files_spare(const struct wg_output_file *files, size_t count,
+                                    const char *input, struct wg_error *err)
+{
+    struct stat status;
+    if (input == NULL || stat(input, &status) != 0 || !S_ISREG(status.st_mode))
+        return WG_OK;
+    for (size_t i = 0; i < count; i++)
+        if (files[i].path != NULL && wg__file_is_same(files[i].path, input))
+            return wg__fail(err, WG_EINVAL, "--%s: '%s' is what is read, and would be lost",
+                            files[i].option, files[i].path);
+    return WG_OK;
 }
 
 enum wg_code wg__output_files_write(const struct wg_output_file *files, size_t count,

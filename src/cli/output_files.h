@@ -32,6 +32,10 @@ struct wg_output_file {
  * WG_ENOENT, WG_EIO: it could not be written. */
 enum wg_code wg__output_files_check(const struct wg_output_file *files, size_t count,
                                     struct wg_error *err);
+/* WG_EINVAL: one of them is the file `input`, which would be lost. NULL, or what is no file (a name
+ * that is built in), is none. */
+enum wg_code wg__output_files_spare(const struct wg_output_file *files, size_t count,
+                                    const char *input, struct wg_error *err);
 enum wg_code wg__output_files_write(const struct wg_output_file *files, size_t count,
                                     const void *report, struct wg_error *err);
 

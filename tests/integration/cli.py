@@ -280,6 +280,26 @@ class Files(unittest.TestCase):
                     self.assertIn(part, done.stderr)
                     self.assertEqual(os.listdir(self.folder), [])
 
+    def test_what_a_wave_command_reads_is_not_written_over(self):
+        """However it is spelled: measurements and models cost more than a run."""
+        data = self.path("data.csv")
+        commands = [(["calibrate"], ["output"]), (["evaluate"], ["predictions"]), (["import"], ["output"]),
+                    (["analyze"], ["csv", "batches", "html"]), (["plan"], ["output", "pareto", "html"]),
+                    (["sweep", "--layer", "x"], ["output", "html"])]
+        os.symlink("data.csv", self.path("link.csv"))
+        for words, options in commands:
+            for option in options:
+                for name in (data, "data.csv", "./data.csv", "link.csv"):
+                    with self.subTest(command=words[0], option=option, name=name):
+                        with open(data, "w", encoding="utf-8") as file:
+                            file.write("m,n,k,us,dtype\n1,2,3,4,fp16\n")
+                        done = run("wave", *words, data, "--gpu", "a100-sxm4-80gb", "--" + option, name,
+                                   cwd=self.folder)
+                        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                        self.assertIn(f"--{option}: '{name}' is what is read, and would be lost", done.stderr)
+                        with open(data, encoding="utf-8") as file:
+                            self.assertEqual(file.read(), "m,n,k,us,dtype\n1,2,3,4,fp16\n")
+
     def test_a_limit_on_the_size_of_files_is_a_failure_and_keeps_the_old_file(self):
         with open(self.path("curve.csv"), "w", encoding="utf-8") as file:
             file.write("old")

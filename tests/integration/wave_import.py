@@ -92,8 +92,8 @@ class Import(unittest.TestCase):
         self.assertEqual(sum(int(row["runs"]) for row in rows), 21)
         self.assertLess(len(rows), 21)
         # All 25 layers and ncu's kernel have a time; what was not written is said.
-        self.assertEqual(done.stdout.splitlines()[-1], f"Written to {self.path('m.csv')}: {len(rows)} measurements of 21 "
-                         "layers; 5 measured ones multiply nothing that is known")
+        self.assertEqual(done.stdout.splitlines()[-1], f"Written to {self.path('m.csv')}: {len(rows)} measurements of "
+                         "21 layers; 5 measured ones multiply nothing that is known")
         told = json.loads(run(FP16, NCU, "-o", self.path("m.csv"), "--json").stdout)["output"]
         self.assertEqual(told, {"file": self.path("m.csv"), "rows": len(rows), "layers": 21, "left_out": 5})
         self.assertIsNone(json.loads(run(FP16, "--json").stdout)["output"])
