@@ -86,10 +86,10 @@ static void multiplies_as_convolutions_do(void **state)
     const struct conv_case cases[] = {
         {CONV("2,3,32,32", "16,3,3,3", "16", pads[0]), 2.0 * 16 * 32 * 32 * 27, 16 * 27 + 16, 1},
         {CONV("1,3,224,224", "64,3,7,7", NULL, pads[1], strides[0]), 64.0 * 112 * 112 * 147,
-         64 * 147, 1},
-        {CONV("1,4,10,12", "8,4,3,5", NULL, dilations, valid), 8.0 * 6 * 8 * 60, 8 * 60, 1},
-        {CONV("1,4,11,12", "8,4,3,3", NULL, strides[1], same), 8.0 * 6 * 4 * 36, 8 * 36, 1},
-        {CONV("3,8,100", "16,8,5", NULL, strides[2]), 3 * 16.0 * 20 * 40, 16 * 40, 1},
+         64UL * 147, 1},
+        {CONV("1,4,10,12", "8,4,3,5", NULL, dilations, valid), 8.0 * 6 * 8 * 60, 8UL * 60, 1},
+        {CONV("1,4,11,12", "8,4,3,3", NULL, strides[1], same), 8.0 * 6 * 4 * 36, 8UL * 36, 1},
+        {CONV("3,8,100", "16,8,5", NULL, strides[2]), 3 * 16.0 * 20 * 40, 16UL * 40, 1},
     };
     check_convs(cases, sizeof cases / sizeof *cases);
 }
@@ -101,8 +101,8 @@ static void multiplies_grouped_convolutions_group_by_group(void **state)
     const struct wg_attribute depth_wise = STAGE_INT("group", 32);
     const struct wg_attribute four = STAGE_INT("group", 4);
     const struct conv_case cases[] = {
-        {CONV("1,32,14,14", "32,1,3,3", NULL, depth_wise, pads), 32.0 * 14 * 14 * 9, 32 * 9, 32},
-        {CONV("1,32,14,14", "64,8,1,1", NULL, four), 64.0 * 14 * 14 * 8, 64 * 8, 4},
+        {CONV("1,32,14,14", "32,1,3,3", NULL, depth_wise, pads), 32.0 * 14 * 14 * 9, 32UL * 9, 32},
+        {CONV("1,32,14,14", "64,8,1,1", NULL, four), 64.0 * 14 * 14 * 8, 64UL * 8, 4},
         {CONV("1,32,14", "64,8,3", "64", four), 64.0 * 12 * 24, 64 * 24 + 64, 4},
     };
     check_convs(cases, sizeof cases / sizeof *cases);
@@ -115,7 +115,7 @@ static void multiplies_volumes_and_transposed_maps(void **state)
     const struct one volume = {"Conv",       NULL, "x w v", "2,3,8,16,16",
                                "10,3,3,3,3", "10", NULL,    {{0}}};
     struct wg_network network = lower_one(&stage, &volume);
-    check_gemm(&network.layers[0], 1, 2 * 6 * 14 * 14, 10, 3 * 27, 10 * 81 + 10);
+    check_gemm(&network.layers[0], 1, 2UL * 6 * 14 * 14, 10, 3UL * 27, 10 * 81 + 10);
     wg__network_fini(&network);
     stage_close(&stage);
     const struct one grouped = {"Conv",      NULL, "x w", "1,4,5,5,5",
@@ -127,7 +127,7 @@ static void multiplies_volumes_and_transposed_maps(void **state)
     const struct one transposed = {"ConvTranspose", NULL, "x w v", "2,6,7,9",
                                    "6,5,2,2",       "5",  NULL,    {STAGE_INTS("strides", 2, 2)}};
     network = lower_one(&stage, &transposed);
-    check_gemm(&network.layers[0], 1, 2 * 7 * 9, 5 * 4, 6, 6 * 5 * 4 + 5);
+    check_gemm(&network.layers[0], 1, 2UL * 7 * 9, 5UL * 4, 6, 6 * 5 * 4 + 5);
     wg__network_fini(&network);
     stage_close(&stage);
 }
@@ -242,9 +242,9 @@ static void multiplies_recurrences_step_by_step(void **state)
         "2,64",    {STAGE_TEXT("direction", "bidirectional"), STAGE_INT("hidden_size", 8)}};
     struct wg_network network = lower_one(&stage, &lstm);
     assert_int_equal(network.layer_count, 1 + 5);
-    check_gemm(&network.layers[0], 2, 5 * 2, 4 * 8, 16, 2 * (32 * 16 + 32 * 8 + 64));
+    check_gemm(&network.layers[0], 2, 5UL * 2, 4UL * 8, 16, 2UL * (32 * 16 + 32 * 8 + 64));
     for (size_t i = 1; i < 6; i++)
-        check_gemm(&network.layers[i], 2, 2, 4 * 8, 8, 0);
+        check_gemm(&network.layers[i], 2, 2, 4UL * 8, 8, 0);
     wg__network_fini(&network);
     stage_close(&stage);
 }

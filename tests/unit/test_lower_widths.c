@@ -344,7 +344,7 @@ static struct wg_network draw(struct plan *plan)
     x = wg__net_conv(&plan->net, x, "0.stem", 3, plan->widths[0], &first);
     for (int i = 0; i < BLOCKS; i++)
         x = block(plan, x, &width);
-    int64_t pixels = 6 * 5;
+    int64_t pixels = 30; /* 6 x 5 */
     if (draw_random(&plan->random) % 2 == 0) {
         x = wg__net_mean_pool(&plan->net, x);
         pixels = 1;
