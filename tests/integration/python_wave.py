@@ -403,7 +403,8 @@ class Apply(Binding):
     def test_what_is_no_plan_is_refused(self):
         path = os.path.join(self.folder, "plan.json")
         texts = {b"": "not JSON", b"{": "not JSON", b"\xff\xfe": "not JSON", b"[]": "is a list", b"3": "is a int",
-                 b'{"stem": 4.0}': "has 4.0 channels", b'{"stem": "4"}': "has '4' channels", b'{"stem": null}': "has None",
+                 b'{"stem": 4.0}': "has 4.0 channels", b'{"stem": "4"}': "has '4' channels",
+                 b'{"stem": null}': "has None",
                  b'{"stem": true}': "has True", b'{"stem": NaN}': "has nan", b'{"stem": -1}': "expected 1 or more",
                  b'{"schema": "wattgov.wave.analyze/1"}': "schema is 'wattgov.wave.analyze/1'",
                  b'{"schema": "wattgov.wave.plan/1"}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", '
