@@ -332,12 +332,17 @@ def bytes_entry(like, rows):
     return entry
 
 
+# Left out of what is written: of these classes relatives tell more than the rows that calibrate. P4's kernels of round
+# sizes never occur among those, so it is 187 % off on them, and 17 % by its relatives (section Transfer).
+MISLED = [("p4", "linear")]
+
+
 def join(paths, data, target):
     """One document, an entry a line."""
     entries = []
     for path in paths:
         with open(path, encoding="utf-8") as text:
-            entries += json.load(text)["entries"]
+            entries += [entry for entry in json.load(text)["entries"] if (entry["gpu"], entry["op"]) not in MISLED]
     for entry in entries:
         entry["points"] = []
     for gpu, name in GPUS.items():

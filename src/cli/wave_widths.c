@@ -96,7 +96,7 @@ static enum wg_code take_channels(const struct reading *reading, const struct na
 {
     const struct wg_width *width = &reading->network->widths[w];
     const double channels = named->value;
-    if (!(channels >= 1 && channels <= CHANNELS_MAX && channels == floor(channels)))
+    if (!(channels >= 1 && channels <= (double)CHANNELS_MAX && channels == floor(channels)))
         return wg__fail(
             err, WG_EDATA, "%s:%s '%.*s' has %.15g channels, expected a whole number from 1 to %d",
             reading->path, named->where, NAME_SHOWN, named->name, channels, CHANNELS_MAX);
@@ -118,7 +118,7 @@ static enum wg_code take_channels(const struct reading *reading, const struct na
 static enum wg_code take_importance(const struct reading *reading, const struct named *named,
                                     size_t w, struct wg_error *err)
 {
-    if (!(named->value >= 0 && named->value <= IMPORTANCE_MAX))
+    if (!(named->value >= 0 && named->value <= (double)IMPORTANCE_MAX))
         return wg__fail(err, WG_EDATA, "%s:%s '%.*s' has the importance %g, expected 0 to %g",
                         reading->path, named->where, NAME_SHOWN, named->name, named->value,
                         (double)IMPORTANCE_MAX);

@@ -106,7 +106,8 @@ static enum wg_code check(const struct wg_csv *csv, const char *name, double tol
 static enum wg_code check_l2(const struct wg_csv *csv, double l2_mib, double bus_bits,
                              struct wg_error *err)
 {
-    const double grains = l2_mib * 1024 / L2_GRAIN_KIB / (bus_bits / CHANNEL_BITS);
+    const double grain_kib = L2_GRAIN_KIB, channel_bits = CHANNEL_BITS;
+    const double grains = l2_mib * 1024 / grain_kib / (bus_bits / channel_bits);
     if (fabs(grains - nearbyint(grains)) <= 1e-6 * grains)
         return WG_OK;
     size_t column;
@@ -116,7 +117,7 @@ static enum wg_code check_l2(const struct wg_csv *csv, double l2_mib, double bus
     return wg__csv_fail(csv, column, err,
                         "is %g: %.5g KiB beside each %d bits of the %g-bit memory bus, expected a "
                         "multiple of %d KiB (the L2 of another variant of the chip?)",
-                        l2_mib, grains * L2_GRAIN_KIB, CHANNEL_BITS, bus_bits, L2_GRAIN_KIB);
+                        l2_mib, grains * grain_kib, CHANNEL_BITS, bus_bits, L2_GRAIN_KIB);
 }
 
 /* In a table that names sources, each number has one and no source stands beside nothing. */
