@@ -215,6 +215,25 @@ static void renumber(struct wg_lower *lower, struct wg_channels *channels, uint3
     channels->part_count = kept;
 }
 
+/* A width that no layer makes by itself stays, as what a transposed convolution adds up from its
+ * taps: there is no layer by whose name a plan could be applied. */
+static enum wg_code fix_what_none_makes(struct wg_lower *lower)
+{
+    struct wg_network *out = lower->out;
+    bool *is_made = wg__arena_alloc(&lower->scratch, out->width_count, sizeof *is_made);
+    if (is_made == NULL)
+        return wg__lower_no_memory(lower);
+    for (size_t i = 0; i < lower->layer_count; i++) {
+        const struct wg_channels *side = &lower->layers[i].out;
+        if (lower->layers[i].kind != WG_LAYER_BYTES && side->part_count == 1 &&
+            side->constant == 0 && side->parts[0].multiple == 1)
+            is_made[side->parts[0].width] = true;
+    }
+    for (size_t w = 0; w < out->width_count; w++)
+        out->widths[w].is_fixed = out->widths[w].is_fixed || !is_made[w];
+    return WG_OK;
+}
+
 enum wg_code wg__lower_settle_widths(struct wg_lower *lower)
 {
     struct wg_network *out = lower->out;
@@ -240,5 +259,5 @@ enum wg_code wg__lower_settle_widths(struct wg_lower *lower)
                                                         .alignment = root->alignment,
                                                         .is_fixed = root->is_fixed};
     }
-    return WG_OK;
+    return fix_what_none_makes(lower);
 }

@@ -410,7 +410,8 @@ class Apply(Binding):
                  b'{"schema": "wattgov.wave.plan/1"}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", '
                  b'"widths": [{"before": 1, "after": 2}]}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", '
                  b'"widths": [3]}': "widths are not as", b'{"schema": "wattgov.wave.plan/1", "widths": [{"before": 8, '
-                 b'"after": 7.5, "layers": ["stem"]}]}': "'stem' has 7.5 channels"}
+                 b'"after": 7.5, "layers": ["stem"]}]}': "'stem' has 7.5 channels", b'{"schema": "wattgov.wave.plan/1", '
+                 b'"widths": [{"name": "up", "before": 8, "after": 4, "layers": []}]}': "'up' goes from 8 to 4 channels"}
         for text, part in texts.items():
             with open(path, "wb") as file:
                 file.write(text)

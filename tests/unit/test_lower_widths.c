@@ -169,6 +169,34 @@ static void fixes_what_is_mixed_in_ways_not_known(void **state)
     }
 }
 
+/* What a transposed convolution adds up from its taps is no one layer's filters: a plan that chose
+ * it could not be applied. Tied to a convolution's, it has a layer to go by. */
+static void fixes_what_no_layer_makes_by_itself(void **state)
+{
+    (void)state;
+    for (int is_tied = 0; is_tied < 2; is_tied++) {
+        struct shape_stage stage;
+        stage_open(&stage, 17);
+        conv_chain(&stage);
+        stage_weight(&stage, "up", "16,16,1,1");
+        stage_weight(&stage, "up4", "16,16,2,2");
+        stage_weight(&stage, "w3", "10,16,1,1");
+        stage_step(&stage, "ConvTranspose", is_tied ? "b up" : "b up4", "raised", NULL, 0);
+        if (is_tied)
+            stage_step(&stage, "Add", "raised b", "sum", NULL, 0);
+        else
+            stage_step(&stage, "Relu", "raised", "sum", NULL, 0);
+        stage_step(&stage, "Conv", "sum w3", "y", NULL, 0);
+        struct wg_network network = stage_lower(&stage, "y", 0);
+        const struct wg_layer *raised = layer_named(&network, "raised");
+        assert_int_equal(raised->out.parts[0].multiple, is_tied ? 1 : 4);
+        assert_int_equal(width_of(&network, &raised->out, 0)->is_fixed, !is_tied);
+        assert_false(width_of(&network, &layer_named(&network, "b")->out, 0)->is_fixed);
+        wg__network_fini(&network);
+        stage_close(&stage);
+    }
+}
+
 /* Shapes that a file claims, without inference: where weights say otherwise, nothing is tied. */
 static void believes_no_shape_that_weights_contradict(void **state)
 {
@@ -432,6 +460,7 @@ int main(void)
         cmocka_unit_test(takes_apart_what_was_concatenated),
         cmocka_unit_test(follows_groups),
         cmocka_unit_test(fixes_what_is_mixed_in_ways_not_known),
+        cmocka_unit_test(fixes_what_no_layer_makes_by_itself),
         cmocka_unit_test(believes_no_shape_that_weights_contradict),
         cmocka_unit_test(bounds_channels_that_are_joined_over_and_over),
         cmocka_unit_test(is_at_other_widths_what_is_drawn_with_them),

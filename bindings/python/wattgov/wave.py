@@ -65,6 +65,9 @@ def targets(plan: str | os.PathLike | Mapping, names: Mapping[str, str] | None =
         for width in plan["widths"]:
             if width["after"] == width["before"]:
                 continue
+            if not width["layers"]:
+                raise PlanError(f"{where}: {width['name']!r} goes from {width['before']} to {width['after']} channels, "
+                                "but names no layer that makes them")
             for layer in width["layers"]:
                 out[names.get(layer, module_name(layer))] = _channels(where, layer, width["after"])
     except (KeyError, TypeError, AttributeError) as error:
