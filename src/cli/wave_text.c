@@ -54,27 +54,34 @@ static void write_ms(struct wg_buffer *out, double value_s)
     wg__buffer_printf(out, "%.*f ms", value_s < 1e-2 ? 3 : 2, 1e3 * value_s);
 }
 
+/* Tails cost from microjoules to kilojoules; the least may be a tenth of the most. */
+static void write_joules(struct wg_buffer *out, double energy_j)
+{
+    char text[WG_QUANTITY_TEXT_SIZE];
+    wg__joules_text(text, energy_j);
+    if (energy_j < 10)
+        wg__buffer_printf(out, energy_j < 1 ? "%.3g mJ" : "%.3g J",
+                          energy_j < 1 ? 1e3 * energy_j : energy_j);
+    else
+        wg__buffer_puts(out, text);
+}
+
 static void write_energy(const struct wg_wave_total *total, struct wg_buffer *out)
 {
-    char least[WG_QUANTITY_TEXT_SIZE], most[WG_QUANTITY_TEXT_SIZE];
     wg__buffer_printf(out, "idle meanwhile: %.3g SM-seconds", total->idle_sm_s);
     if (!isfinite(total->idle_most_j)) {
         wg__buffer_puts(out, "; joules n/a: the GPU's power is not known\n");
         return;
     }
-    wg__joules_text(most, total->idle_most_j);
-    wg__joules_text(least, total->idle_least_j);
-    if (total->idle_most_j < 0.1)
-        wg__buffer_printf(out, ", at most %.3g mJ", 1e3 * total->idle_most_j);
-    else
-        wg__buffer_printf(out, ", at most %s", most);
-    if (isfinite(total->idle_least_j) && total->idle_most_j < 0.1)
-        wg__buffer_printf(out, " (at the power limit), at least %.3g mJ (idle power)\n",
-                          1e3 * total->idle_least_j);
-    else if (isfinite(total->idle_least_j))
-        wg__buffer_printf(out, " (at the power limit), at least %s (idle power)\n", least);
-    else
-        wg__buffer_puts(out, " (at the power limit)\n");
+    wg__buffer_puts(out, ", at most ");
+    write_joules(out, total->idle_most_j);
+    wg__buffer_puts(out, " (at the power limit)");
+    if (isfinite(total->idle_least_j)) {
+        wg__buffer_puts(out, ", at least ");
+        write_joules(out, total->idle_least_j);
+        wg__buffer_puts(out, " (idle power)");
+    }
+    wg__buffer_puts(out, "\n");
 }
 
 /* Launches of which only grid and time are known. */

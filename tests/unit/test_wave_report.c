@@ -121,6 +121,32 @@ static void stage_open(struct stage *stage)
     add_report(stage);
 }
 
+/* A least of a tenth of the most is no "0.0 J". */
+static void joules_have_digits_of_any_size(void **state)
+{
+    (void)state;
+    static const struct {
+        double least_j, most_j;
+        const char *text;
+    } cases[] = {{1e-6, 2e-5, "at most 0.02 mJ (at the power limit), at least 0.001 mJ (idle"},
+                 {0.0185, 0.135, "at most 135 mJ (at the power limit), at least 18.5 mJ (idle"},
+                 {0.04, 1.5, "at most 1.5 J (at the power limit), at least 40 mJ (idle"},
+                 {20, 12000, "at most 12.00 kJ (at the power limit), at least 20.0 J (idle"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stage stage;
+        struct wg_buffer out;
+        stage_open(&stage);
+        stage.report.analyses[0].total.idle_least_j = cases[i].least_j;
+        stage.report.analyses[0].total.idle_most_j = cases[i].most_j;
+        wg__buffer_init(&out);
+        wg__wave_text(&stage.report, false, &out);
+        assert_false(out.failed);
+        if (strstr(out.data, cases[i].text) == NULL)
+            fail_msg("'%s' is not in\n%s", cases[i].text, out.data);
+        wg__buffer_fini(&out);
+    }
+}
+
 static void the_text_says_it_all(void **state)
 {
     (void)state;
@@ -334,6 +360,7 @@ static void memory_that_runs_out_is_remembered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joules_have_digits_of_any_size),
         cmocka_unit_test(the_text_says_it_all),
         cmocka_unit_test(the_json_has_what_the_text_has),
         cmocka_unit_test(the_csv_reads_back),
