@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "cli/front_plot.h"
@@ -106,6 +107,17 @@ static void head_text(const struct wg_wave_plan_report *report, struct wg_buffer
     wg__buffer_printf(out, ", on %s: %s", report->gpu->id, report->goal);
 }
 
+static double plan_limit_s(const struct wg_wave_plan_report *report)
+{
+    return fmax(report->opts->limit_s, report->plan.before_s);
+}
+
+static bool is_unchanged(const struct wg_wave_plan_report *report)
+{
+    const size_t size = report->plan.width_count * sizeof *report->before;
+    return memcmp(report->before, report->plan.channels, size) == 0;
+}
+
 void wg__wave_plan_text(const struct wg_wave_plan_report *report, bool with_color,
                         struct wg_buffer *out)
 {
@@ -124,6 +136,11 @@ void wg__wave_plan_text(const struct wg_wave_plan_report *report, bool with_colo
     wg__buffer_printf(out, "\n%s\n", text);
     proof_text(&report->plan, text);
     wg__buffer_printf(out, "%s\n", text);
+    if (report->opts->goal == WG_PLAN_GROW && is_unchanged(report))
+        wg__buffer_printf(out,
+                          "No width can grow at no cost; --limit allows some, as in --limit %.4gms "
+                          "(1 %% more).\n",
+                          1.01e3 * plan_limit_s(report));
     if (report->opts->importance != NULL)
         wg__buffer_puts(out, "Parameters and operations were weighed by --importance, and are "
                              "shown unweighed.\n");

@@ -86,6 +86,16 @@ class Plan(unittest.TestCase):
         self.assertLessEqual(plan["after"]["time_s"], plan["before"]["time_s"] * (1 + 1e-9))
         self.assertTrue(all(width["after"] >= width["before"] for width in plan["widths"]))
 
+    def test_says_what_to_do_where_nothing_grows(self):
+        """On an A100 ResNet-50's widths stand at step ends: no growth is free, and the limit named does grow some."""
+        done = self.run_plan(*BASE, "--goal", "grow", "--range", "1:1").stdout
+        self.assertIn("No width can grow at no cost; --limit allows some, as in --limit ", done)
+        limit = done.split("as in --limit ")[1].split()[0]
+        grown = self.plan("--goal", "grow", "--limit", limit)
+        self.assertGreater(grown["after"]["parameters"], grown["before"]["parameters"])
+        self.assertLessEqual(grown["after"]["time_s"], grown["before"]["time_s"] * 1.0101)
+        self.assertNotIn("No width can grow", self.run_plan(*BASE, "--goal", "grow", "--limit", limit).stdout)
+
     def test_aligning_stays_near_and_below_what_there_was(self):
         first = self.plan("--range", "1:1")
         pruned = {width["layers"][0]: width["original"] * 2 // 3 - 1 for width in first["widths"]}
