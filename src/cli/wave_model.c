@@ -183,6 +183,16 @@ static enum wg_code rescale(struct wg_wave_model *out, unsigned batch, struct wg
     return WG_OK;
 }
 
+/* The model's room knows of no options. */
+static void name_set_dim(struct wg_error *err)
+{
+    static const char asked[] = "; give it a value", how[] = " with --set-dim NAME=VALUE";
+    const size_t length = strlen(err->text), tail = strlen(asked);
+    if (length >= tail && length + sizeof how <= sizeof err->text &&
+        strcmp(err->text + length - tail, asked) == 0)
+        memcpy(err->text + length, how, sizeof how);
+}
+
 static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_model_args *args,
                                 struct wg_error *err)
 {
@@ -199,6 +209,8 @@ static enum wg_code lower_graph(struct wg_wave_model *out, const struct wg_wave_
     const struct wg_lower_opts opts = {.dtype = out->dtype, .batch = out->batch};
     if (code == WG_OK && !args->is_graph_only)
         code = wg__lower(&out->lowered, out->graph, &opts, err);
+    if (code != WG_OK)
+        name_set_dim(err);
     out->network = &out->lowered;
     if (code == WG_OK && args->batch > 0 && out->batch != args->batch)
         code = rescale(out, args->batch, err);

@@ -542,6 +542,10 @@ class Refusals(Scratch):
         self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
         self.assertIn(A100, done.stderr)
 
+    def test_sizes_that_are_open_are_asked_for(self):
+        parts = ["('sequence')", "; give it a value with --set-dim NAME=VALUE"]
+        self.refused("bert-base", "--gpu", A100, parts=parts, status=1)
+
     def test_types_that_the_gpu_lacks_are_refused(self):
         done = run("analyze", "resnet50", "--gpu", "p6000", "--precision", "fp8")
         self.check_refused(done, "fp8", "p6000", status=1)
