@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,18 +147,87 @@ static enum wg_code check_map(const struct wg_yaml *yaml, wg_yaml_node map, stru
     return WG_OK;
 }
 
-static enum wg_code parse(struct wg_yaml *yaml, const char *bytes, size_t length,
-                          struct wg_error *err)
+struct extent {
+    int depth;   /* of lists and maps that are open */
+    int anchors; /* so far */
+};
+
+static void extend(struct extent *extent, const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SEQUENCE_START_EVENT:
+        extent->depth++;
+        extent->anchors += event->data.sequence_start.anchor != NULL;
+        break;
+    case YAML_MAPPING_START_EVENT:
+        extent->depth++;
+        extent->anchors += event->data.mapping_start.anchor != NULL;
+        break;
+    case YAML_SCALAR_EVENT:
+        extent->anchors += event->data.scalar.anchor != NULL;
+        break;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        extent->depth--;
+        break;
+    default:
+        break;
+    }
+}
+
+static enum wg_code fail_parser(const struct wg_yaml *yaml, const yaml_parser_t *parser,
+                                struct wg_error *err)
+{
+    return wg__fail(err, WG_EDATA, "%s:%zu: %s", yaml->path, parser->problem_mark.line + 1,
+                    parser->problem != NULL ? parser->problem : "no YAML");
+}
+
+/* libyaml looks at every open bracket for each token, and at every anchor for each anchor: 100 kB
+ * take it a minute. Only its events can be left half way, so they are walked before a tree is
+ * made. */
+static enum wg_code check_extent(const struct wg_yaml *yaml, const char *bytes, size_t length,
+                                 struct wg_error *err)
 {
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return wg__fail(err, WG_ENOMEM, "out of memory");
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, length);
     enum wg_code code = WG_OK;
+    struct extent extent = {0};
+    for (bool ended = false; code == WG_OK && !ended;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            code = fail_parser(yaml, &parser, err);
+            break;
+        }
+        ended = event.type == YAML_STREAM_END_EVENT;
+        extend(&extent, &event);
+        const size_t line = event.start_mark.line + 1;
+        if (extent.depth > WG_YAML_DEPTH_MAX)
+            code = wg__fail(err, WG_EDATA, "%s:%zu: more than %d lists and maps in one another",
+                            yaml->path, line, WG_YAML_DEPTH_MAX);
+        else if (extent.anchors > WG_YAML_ANCHORS_MAX)
+            code = wg__fail(err, WG_EDATA, "%s:%zu: more than %d anchors", yaml->path, line,
+                            WG_YAML_ANCHORS_MAX);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return code;
+}
+
+static enum wg_code parse(struct wg_yaml *yaml, const char *bytes, size_t length,
+                          struct wg_error *err)
+{
+    enum wg_code code = check_extent(yaml, bytes, length, err);
+    if (code != WG_OK)
+        return code;
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return wg__fail(err, WG_ENOMEM, "out of memory");
+    yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, length);
     yaml->has_document = yaml_parser_load(&parser, &yaml->document) != 0;
     if (!yaml->has_document)
-        code = wg__fail(err, WG_EDATA, "%s:%zu: %s", yaml->path, parser.problem_mark.line + 1,
-                        parser.problem != NULL ? parser.problem : "no YAML");
+        code = fail_parser(yaml, &parser, err);
     yaml_document_t rest;
     if (code == WG_OK && wg__yaml_root(yaml) != 0 && yaml_parser_load(&parser, &rest)) {
         if (yaml_document_get_root_node(&rest) != NULL)

@@ -20,7 +20,12 @@
 
 #include "base/error.h"
 
-enum { WG_YAML_FILE_MAX = 1 << 20, WG_YAML_KEYS_MAX = 4096 /* of a map */ };
+enum {
+    WG_YAML_FILE_MAX = 1 << 20,
+    WG_YAML_KEYS_MAX = 4096 /* of a map */,
+    WG_YAML_DEPTH_MAX = 64 /* lists and maps in one another */,
+    WG_YAML_ANCHORS_MAX = 1024
+};
 
 enum wg_yaml_kind { WG_YAML_NONE, WG_YAML_TEXT, WG_YAML_LIST, WG_YAML_MAP };
 
@@ -28,7 +33,8 @@ struct wg_yaml;
 typedef int wg_yaml_node; /* 0: none */
 
 /* WG_ENOENT, WG_EPERM, WG_EIO: it cannot be read; WG_EDATA: no YAML, more than 1 MiB, several
- * documents, a key twice or too many of them: "FILE:LINE: ..."; WG_ENOMEM. */
+ * documents, a key twice, too many keys or anchors, nested too deep: "FILE:LINE: ..."; WG_ENOMEM.
+ */
 enum wg_code wg__yaml_open(struct wg_yaml **out, const char *path, struct wg_error *err);
 /* The same of bytes in memory, which are not kept; `name` stands for the file's. */
 enum wg_code wg__yaml_open_memory(struct wg_yaml **out, const char *name, const char *bytes,

@@ -4,6 +4,8 @@
  */
 #include "cli/gpu_file.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -167,6 +169,44 @@ static void names_what_is_missing_or_wrong(void **state)
     check_rejects("like: a100\nid: \"a\\x1b[31m\"\n", "printable");
 }
 
+/* `times` times `piece` where a GPU's fields belong. */
+static void check_repeated(const char *piece, size_t times, const char *part)
+{
+    const size_t step = strlen(piece);
+    char *text = calloc(times * step + 2, 1);
+    assert_non_null(text);
+    for (size_t i = 0; i < times; i++)
+        memcpy(text + i * step, piece, step);
+    text[times * step] = '\n';
+    check_rejects(text, part);
+    free(text);
+}
+
+static void leaves_yaml_of_many_anchors_at_once(void **state)
+{
+    (void)state;
+    enum { MANY = 60000, SIZE = 24 };
+    char *text = calloc(MANY, SIZE);
+    assert_non_null(text);
+    size_t length = 0;
+    for (int i = 0; i < MANY; i++)
+        length += (size_t)snprintf(text + length, SIZE, "- &a%d x\n", i);
+    check_rejects(text, "more than 1024 anchors");
+    free(text);
+}
+
+static void leaves_nested_yaml_at_once(void **state)
+{
+    (void)state;
+    /* libyaml alone takes minutes for the deepest of these. */
+    static const char *const openings[] = {"[", "{a: ", "- ", "? "};
+    for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++)
+        for (size_t depth = 65; depth < 200000; depth *= 50)
+            check_repeated(openings[i], depth,
+                           ".yaml:1: more than 64 lists and maps in one another");
+    check_repeated("- ", 64, "expected a map of a GPU's fields");
+}
+
 static void finds_a_device_by_its_drivers_name(void **state)
 {
     (void)state;
@@ -243,6 +283,8 @@ int main(void)
         cmocka_unit_test(takes_the_rest_from_a_gpu_that_it_is_like),
         cmocka_unit_test(takes_limits_of_an_sm_that_nobody_knows),
         cmocka_unit_test(names_what_is_missing_or_wrong),
+        cmocka_unit_test(leaves_yaml_of_many_anchors_at_once),
+        cmocka_unit_test(leaves_nested_yaml_at_once),
         cmocka_unit_test(finds_a_device_by_its_drivers_name),
         cmocka_unit_test(refuses_words_that_name_no_gpu),
         cmocka_unit_test(survives_each_allocation_that_fails),
