@@ -93,11 +93,20 @@ static enum wg_code predict_fold(const struct folding *folding, unsigned fold,
             folding->others[kept++] = folding->rows[i];
     if (kept == folding->count)
         return WG_OK; /* an empty fold */
+    if (kept == 0)
+        return wg__fail(err, WG_EDATA,
+                        "all %zu measurements fall into one of %u folds: expected several shapes "
+                        "(n, k), of which each fold is predicted from the others",
+                        folding->count, folding->folds);
     struct wg_calibration *calibration = NULL;
     struct wg_kernel_model *model = NULL;
+    struct wg_error cause = {0};
     enum wg_code code =
-        wg__calibrate_without_errors(&calibration, folding->gpu, folding->others, kept, err);
-    if (code == WG_OK)
+        wg__calibrate_without_errors(&calibration, folding->gpu, folding->others, kept, &cause);
+    if (code != WG_OK)
+        code =
+            wg__fail(err, code, "without fold %u of %u: %s", fold + 1, folding->folds, cause.text);
+    else
         code = wg__kernel_model_new(&model, folding->gpu, calibration, err);
     for (size_t i = 0; i < folding->count && code == WG_OK; i++)
         if (fold_of(folding, &folding->rows[i]) == fold)

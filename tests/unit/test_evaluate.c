@@ -5,6 +5,7 @@
 #include "wave/evaluate.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "support/check.h"
@@ -248,6 +249,21 @@ static void refuses_folds_beyond_reason(void **state)
     assert_int_equal(wg__evaluate(&out, toy_out, 0, &err), WG_EDATA);
 }
 
+static void tells_what_folds_leave_to_learn_from(void **state)
+{
+    (void)state;
+    struct wg_error err;
+    make_toy();
+    for (size_t i = 0; i < TOY_ROWS; i++)
+        toy_rows[i].gemm.n = toy_rows[i].gemm.k = 512;
+    assert_int_equal(wg__evaluate_folds(&toy, toy_rows, TOY_ROWS, 2, 1, toy_out, &err), WG_EDATA);
+    assert_non_null(strstr(err.text, "all 480 measurements fall into one of 2 folds"));
+    make_toy();
+    assert_int_equal(wg__evaluate_folds(&toy, toy_rows, SIZES + 3, 64, 1, toy_out, &err), WG_EDATA);
+    assert_non_null(strstr(err.text, "without fold "));
+    assert_non_null(strstr(err.text, " of 64: cannot calibrate"));
+}
+
 static void survives_lack_of_memory(void **state)
 {
     (void)state;
@@ -275,6 +291,7 @@ int main(void)
         cmocka_unit_test(ranks_tails_of_full_grids),
         cmocka_unit_test(predicts_folds_from_other_shapes),
         cmocka_unit_test(refuses_folds_beyond_reason),
+        cmocka_unit_test(tells_what_folds_leave_to_learn_from),
         cmocka_unit_test(survives_lack_of_memory),
     };
     return run_tests(tests);
