@@ -4,6 +4,7 @@
  */
 #include "cli/wave_widths.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -276,6 +277,7 @@ static enum wg_code read_names(struct reading *reading, struct wg_error *err)
     if (code == WG_OK && text.length == 0)
         code = wg__fail(err, WG_EDATA, "%s: empty, expected CSV or JSON", reading->path);
     if (code == WG_OK) {
+        assert(reading->given != NULL);
         const size_t at = strspn(text.data, " \t\r\n");
         code =
             text.data[at] == '{' ? read_json(reading, &text, err) : read_csv(reading, &text, err);

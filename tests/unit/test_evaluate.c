@@ -103,7 +103,7 @@ static void add_in_fold(struct curve *curve, unsigned fold, const double *measur
                         const double *predicted)
 {
     for (size_t i = 0; i < 4; i++) {
-        add(curve, 8 * fold, 64 + 8 * i, measured[i], predicted[i]);
+        add(curve, UINT64_C(8) * fold, 64 + 8 * i, measured[i], predicted[i]);
         curve->rows[curve->count - 1].fold = fold;
     }
 }

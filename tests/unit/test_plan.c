@@ -124,7 +124,7 @@ static void keeps_parameters_and_operations(void **state)
     (void)state;
     unsigned count = 0, proven = 0, none = 0;
     double excess = 0;
-    for (uint64_t seed = 0; seed < 2 * SEEDS; seed++) {
+    for (uint64_t seed = 0; seed < UINT64_C(2) * SEEDS; seed++) {
         struct plan_stage stage;
         stage_init(&stage, seed, 2 + (uint32_t)(seed % 4));
         struct wg_plan_opts opts =

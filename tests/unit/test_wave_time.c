@@ -84,9 +84,9 @@ static void columns_that_the_cache_loses_are_read_by_each_band(void **state)
 {
     (void)state;
     struct wg_kernel_params params = plain();
-    const struct wg_gemm large = product(1, 40 * 128, 20 * 128, 10000);
-    const struct wg_gemm small = product(1, 40 * 128, 20 * 128, 8);
-    const struct wg_gemm resident = product(64, 5 * 128, 4 * 128, 10000);
+    const struct wg_gemm large = product(1, 5120, 2560, 10000);
+    const struct wg_gemm small = product(1, 5120, 2560, 8);
+    const struct wg_gemm resident = product(64, 640, 512, 10000);
     const double before_large = timed(&params, &large).memory_s;
     const double before_small = timed(&params, &small).memory_s;
     const double before_resident = timed(&params, &resident).memory_s;
