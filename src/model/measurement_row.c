@@ -258,18 +258,14 @@ static enum wg_code read_tile(const struct row *row, uint64_t tile[3], struct wg
     return READ_FIELDS(row, fields, err);
 }
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* How well a tile explains a grid: 0 not at all, 1 by split-K, 2 by the number of blocks, 3 by its
  * first two dimensions as well. Split-K explains GEMMs only: a Winograd convolution's z counts the
  * products of its transform. */
 static int explains(const struct wg_gemm *gemm, uint64_t tile_m, uint64_t tile_n,
                     const uint64_t grid[3], bool x_is_n, bool is_conv_row)
 {
-    const uint64_t over_m = ceil_div(gemm->m, tile_m), over_n = ceil_div(gemm->n, tile_n);
+    const uint64_t over_m = wg__tiles_over(gemm->m, tile_m),
+                   over_n = wg__tiles_over(gemm->n, tile_n);
     const uint64_t x = x_is_n ? over_n : over_m, y = x_is_n ? over_m : over_n;
     const double tiles = (double)over_m * (double)over_n * (double)gemm->batch;
     const double blocks = (double)grid[0] * (double)grid[1] * (double)grid[2];

@@ -30,12 +30,6 @@ static_assert(WG_CORRECTION_FEATURES + 0 <= WG_FOREST_FEATURES_MAX + 0, "they fi
 static const double WAVES_MOST = 50.0; /* beyond, waves do not show */
 static const double FACTOR_MOST = 1.5; /* of the logarithm: no leaf sum may run away */
 
-static double ceil_div(uint64_t value, unsigned by)
-{
-    const uint64_t whole = value / by + (value % by != 0 ? 1 : 0);
-    return (double)whole;
-}
-
 void wg__correction_features(const struct wg_wave_machine *machine, const struct wg_wave_work *work,
                              const struct wg_kernel_choice *choice,
                              float out[static WG_CORRECTION_FEATURES])
@@ -53,7 +47,8 @@ void wg__correction_features(const struct wg_wave_machine *machine, const struct
     for (size_t i = 0; i < SIZES; i++)
         *out++ = (float)sizes[i];
     for (size_t t = 0; t < TILES; t++) {
-        double blocks = batch * ceil_div(gemm->m, tiles[t].m) * ceil_div(gemm->n, tiles[t].n);
+        double blocks = batch * (double)wg__tiles_over(gemm->m, tiles[t].m) *
+                        (double)wg__tiles_over(gemm->n, tiles[t].n);
         double waves = blocks / machine->sms, whole = ceil(waves);
         double tile_s =
             2.0 * (double)(tiles[t].m * tiles[t].n) * (double)gemm->k / machine->sm_flops_per_s;
@@ -63,7 +58,8 @@ void wg__correction_features(const struct wg_wave_machine *machine, const struct
         *out++ = (float)(waves - floor(waves));
     }
     for (size_t i = 0; i < ROW_TILES; i++)
-        *out++ = (float)((double)gemm->m / (row_tiles[i] * ceil_div(gemm->m, row_tiles[i])));
+        *out++ = (float)((double)gemm->m /
+                         (row_tiles[i] * (double)wg__tiles_over(gemm->m, row_tiles[i])));
     for (size_t i = 0; i < ROW_UNITS; i++)
         *out++ = gemm->m % row_units[i] == 0 ? 1.0F : 0.0F;
 }

@@ -53,6 +53,12 @@ enum wg_code wg__conv_gemm(const struct wg_conv *conv, enum wg_conv_pass pass, s
                            struct wg_error *err);
 bool wg__conv_is_depthwise(const struct wg_conv *conv); /* one input channel a group */
 
+/* How many tiles of `tile` from 1 cover `size`. */
+static inline uint64_t wg__tiles_over(uint64_t size, uint64_t tile)
+{
+    return size / tile + (size % tile != 0 ? 1 : 0);
+}
+
 /* Floating-point operations: 2 a multiply-add, bias not counted. */
 double wg__gemm_flops(const struct wg_gemm *gemm);
 /* A and B read once, C written once: the least that memory must carry. */

@@ -59,12 +59,6 @@ void wg__wave_work_init(struct wg_wave_work *work, const struct wg_wave_machine 
     work->slow *= 1.0 + machine->straddle * straddling(gemm);
 }
 
-static double ceil_div(uint64_t value, unsigned by)
-{
-    const uint64_t whole = value / by + (value % by != 0 ? 1 : 0);
-    return (double)whole;
-}
-
 /* The share of `bytes` that the L2 cache does not keep until they are read again. */
 static double lost(const struct wg_wave_machine *machine, double bytes)
 {
@@ -79,7 +73,8 @@ static double reread_bytes(const struct wg_wave_machine *machine, const struct w
                            const struct wg_wave_work *work)
 {
     const struct wg_gemm *gemm = &work->gemm;
-    double rows = ceil_div(gemm->m, kernel->tile_m), columns = ceil_div(gemm->n, kernel->tile_n);
+    double rows = (double)wg__tiles_over(gemm->m, kernel->tile_m),
+           columns = (double)wg__tiles_over(gemm->n, kernel->tile_n);
     double resident =
         machine->sms * fmax(RESIDENT / ((double)kernel->tile_m * kernel->tile_n), 1.0);
     if (rows * columns <= resident)
@@ -104,7 +99,7 @@ void wg__wave_split_init(struct wg_wave_split *split, const struct wg_wave_machi
                  (double)gemm->m * (double)gemm->n;
     *split = (struct wg_wave_split){
         .split_k = split_k,
-        .k = ceil_div(gemm->k, split_k),
+        .k = (double)wg__tiles_over(gemm->k, split_k),
         .start_s = split_k > 1 ? machine->split_s : 0.0,
         .memory_s = bytes / machine->bandwidth_bytes_per_s,
     };
@@ -112,8 +107,8 @@ void wg__wave_split_init(struct wg_wave_split *split, const struct wg_wave_machi
 
 double wg__wave_tiles(const struct wg_kernel *kernel, const struct wg_gemm *gemm)
 {
-    return (double)gemm->batch * ceil_div(gemm->m, kernel->tile_m) *
-           ceil_div(gemm->n, kernel->tile_n);
+    return (double)gemm->batch * (double)wg__tiles_over(gemm->m, kernel->tile_m) *
+           (double)wg__tiles_over(gemm->n, kernel->tile_n);
 }
 
 void wg__wave_parts(const struct wg_wave_machine *machine, const struct wg_tile_params *tile,
