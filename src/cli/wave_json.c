@@ -79,6 +79,7 @@ static void write_kernel(struct wg_json *json, const struct wg_wave_row *row)
     wg__json_object(json);
     wg__json_member_string(json, "name", row->layer->kernel_name);
     wg__json_member_bool(json, "is_known", row->layer->kernel.tile_m > 0);
+    wg__json_member_bool(json, "is_winograd", row->prediction.is_winograd);
     member_known(json, "tile_m", kernel->tile_m);
     member_known(json, "tile_n", kernel->tile_n);
     member_known(json, "tile_k", kernel->tile_k);

@@ -167,16 +167,18 @@ bool wg__wave_caveat(const struct wg_wave_report *report, const struct wg_wave_a
 
 /* -- Cells ------------------------------------------------------------------------------------ */
 
-/* "256x128", "256x128/4", "-" */
-static void put_tile(char out[static WG_WAVE_CELL_SIZE], const struct wg_kernel *kernel)
+/* "256x128", "256x128/4", "w256x128", "-" */
+static void put_tile(char out[static WG_WAVE_CELL_SIZE], const struct wg_prediction *of)
 {
+    const struct wg_kernel *kernel = &of->kernel;
     if (kernel->tile_m == 0)
         (void)snprintf(out, WG_WAVE_CELL_SIZE, "-");
     else if (kernel->split_k > 1)
         (void)snprintf(out, WG_WAVE_CELL_SIZE, "%ux%u/%u", kernel->tile_m, kernel->tile_n,
                        kernel->split_k);
     else
-        (void)snprintf(out, WG_WAVE_CELL_SIZE, "%ux%u", kernel->tile_m, kernel->tile_n);
+        (void)snprintf(out, WG_WAVE_CELL_SIZE, "%s%ux%u", of->is_winograd ? "w" : "",
+                       kernel->tile_m, kernel->tile_n);
 }
 
 /* "12544x64x147", "96*512x512x64", "-" */
@@ -241,7 +243,7 @@ static void add_row(struct wg_table *table, const struct wg_wave_row *row, bool 
     char cell[WG_WAVE_CELL_SIZE];
     put_gemm(cell, row);
     wg__table_cell(table, "%s", cell);
-    put_tile(cell, &of->kernel);
+    put_tile(cell, of);
     wg__table_cell(table, "%s", cell);
     if (of->blocks > 0)
         wg__table_cell(table, "%llu", (unsigned long long)of->blocks);

@@ -357,6 +357,7 @@ static void predict(const struct slot *slot, const struct wg_gemm *gemm, double 
         wg__correct(slot->correction, &slot->machine, &work, &choice);
         fill(slot, &choice.time, &slot->params.chosen, out);
         out->kernel = slot->params.tiles[choice.tile].kernel;
+        out->is_winograd = slot->params.tiles[choice.tile].is_winograd;
         out->kernel.split_k = choice.split_k;
         if (slot->point_count > 0)
             use_points(slot, &work, winograd, is_conv ? bytes : 0.0, out);

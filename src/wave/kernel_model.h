@@ -44,6 +44,7 @@ struct wg_prediction {
     enum wg_origin origin;
     enum wg_bound bound;
     struct wg_kernel kernel; /* the one given, or the one that the library is thought to choose */
+    bool is_winograd;        /* it is thought to choose one that does fewer operations */
     uint64_t blocks;
     double waves; /* blocks / (SMs * blocks that run on one at once, as this kernel's rule) */
     double tile_efficiency; /* (0, 1] */
