@@ -45,6 +45,7 @@ class Plausible(unittest.TestCase):
                         else:
                             self.assertLess(speed, 1.05 * peak, f"{words} {layer['name']}")
         self.assertGreater(seen, 0)
+
     def test_a_layer_that_moves_little_takes_little_on_every_gpu(self):
         """No measured row was small, so no fit may claim a floor from them: P4's once said a millisecond."""
         for gpu in ("p4", "p6000", "v100-sxm2-32gb", "t4", A100, "h100-sxm-80gb", "l4", "rtx-4090", "jetson-nano"):
