@@ -113,8 +113,8 @@ static inline double wg__wave_compute_s(const struct wg_wave_machine *machine,
 {
     const double start_s = machine->start_s + tile->start_s + split->start_s;
     const double least = grid->per_sm > 1.0 ? grid->per_sm : 1.0;
-    const double cost = (1.0 - tile->overlap) * grid->whole_per_sm + tile->overlap * least;
-    return grid->block_s * (cost + tile->fill) + start_s;
+    const double per_sm = (1.0 - tile->overlap) * grid->whole_per_sm + tile->overlap * least;
+    return grid->block_s * (per_sm + tile->fill) + start_s;
 }
 
 /* All but time_s, and full_s of compute only, without roots. */

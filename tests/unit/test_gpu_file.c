@@ -176,7 +176,7 @@ static void check_repeated(const char *piece, size_t times, const char *part)
     char *text = calloc(times * step + 2, 1);
     assert_non_null(text);
     for (size_t i = 0; i < times; i++)
-        memcpy(text + i * step, piece, step);
+        (void)snprintf(text + i * step, step + 1, "%s", piece);
     text[times * step] = '\n';
     check_rejects(text, part);
     free(text);
