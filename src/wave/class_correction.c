@@ -10,13 +10,10 @@
 #include "base/alloc.h"
 #include "wave/class_fit.h"
 #include "wave/correction.h"
+#include "wave/step.h"
 #include "wave/tensor_tiles.h"
 
 enum { ROWS_LEAST = 300 }; /* fewer would be learned by heart */
-
-/* What counts as a step, as in wave/evaluate.h. */
-enum { STEP_ROWS_FIRST = 64 };
-static const double STEP_WINDOW = 1.25;
 
 static const struct wg_forest_opts forest_opts = {
     .trees = 512,
@@ -107,8 +104,7 @@ static void find_next(const struct wg_class_row *rows, size_t count, uint32_t *o
     qsort_r(order, count, sizeof *order, compare_rows, (void *)rows);
     for (size_t i = 1; i < count; i++) {
         const struct wg_gemm *from = &rows[order[i - 1]].gemm, *to = &rows[order[i]].gemm;
-        if (compare_curves(from, to) == 0 && from->m >= STEP_ROWS_FIRST && to->m > from->m &&
-            (double)to->m <= STEP_WINDOW * (double)from->m)
+        if (compare_curves(from, to) == 0 && to->m > from->m && wg__may_step(from->m, to->m))
             next[order[i - 1]] = order[i];
     }
 }

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "math/statistics.h"
+#include "wave/step.h"
 
 static const double STEP_RISE = 0.08, STEP_RISE_PREDICTED = 0.07, CLIFF_RISE = 0.10;
 static const double WINDOW = 1.25;
@@ -142,9 +143,8 @@ static size_t find_rises(const struct wg_evaluated *rows, size_t count, struct r
 {
     size_t found = 0;
     for (size_t i = 1; i < count; i++) {
-        uint64_t before = rows[i - 1].row->gemm.m;
-        if (!is_on_curve(&rows[i - 1], &rows[i]) || before < ROWS_FIRST ||
-            (double)rows[i].row->gemm.m > WINDOW * (double)before)
+        if (!is_on_curve(&rows[i - 1], &rows[i]) ||
+            !wg__may_step(rows[i - 1].row->gemm.m, rows[i].row->gemm.m))
             continue;
         rises[found++] = (struct rise){
             .predicted = rows[i].predicted_s / rows[i - 1].predicted_s - 1.0,
