@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 
 enum {
     WINDOW_SIZE = 1 << 16,
@@ -151,4 +152,27 @@ enum wg_code wg__source_skip_mark(struct wg_source *source, struct wg_error *err
     if (source->end - source->cursor >= 3 && memcmp(source->cursor, "\xEF\xBB\xBF", 3) == 0)
         source->cursor += 3;
     return WG_OK;
+}
+
+enum wg_code wg__source_read_all(const char *path, unsigned most_mib, struct wg_buffer *out,
+                                 struct wg_error *err)
+{
+    struct wg_source source;
+    enum wg_code code = wg__source_open(&source, path, err);
+    if (code != WG_OK)
+        return code;
+    code = wg__source_skip_mark(&source, err);
+    while (code == WG_OK && wg__source_peek(&source, err) >= 0) {
+        wg__buffer_append(out, source.cursor, (size_t)(source.end - source.cursor));
+        source.cursor = source.end;
+        if (out->length > (size_t)most_mib << 20)
+            code = wg__fail(err, WG_EDATA, "%s: more than %u MiB", path, most_mib);
+    }
+    if (code == WG_OK)
+        code = source.stopped;
+    wg__buffer_puts(out, "");
+    if (code == WG_OK && out->failed)
+        code = wg__fail(err, WG_ENOMEM, "out of memory for %s", path);
+    wg__source_close(&source);
+    return code;
 }

@@ -40,6 +40,12 @@ enum wg_code wg__source_open_memory(struct wg_source *source, const char *name, 
 /* Accepts NULL and a source that was only zeroed. */
 void wg__source_close(struct wg_source *source);
 
+struct wg_buffer;
+/* All of a file, without a byte order mark, ended by a null byte that does not count. WG_EDATA: it
+ * is longer than `most_mib`. */
+enum wg_code wg__source_read_all(const char *path, unsigned most_mib, struct wg_buffer *out,
+                                 struct wg_error *err);
+
 /* Passes a byte order mark, where the text begins with one. */
 enum wg_code wg__source_skip_mark(struct wg_source *source, struct wg_error *err);
 

@@ -10,7 +10,7 @@
 
 #include "wave/calibration.h"
 
-enum { WG_CALIBRATION_FILE_MAX = 64 << 20 };
+enum { WG_CALIBRATION_MAX_MIB = 64 };
 
 /* `path`: plain or gzipped; NULL: only what is built in. WG_ENOENT, WG_EPERM, WG_EIO: it cannot be
  * read; WG_EDATA: it is none, or longer than 64 MiB; WG_ENOMEM. */

@@ -16,7 +16,7 @@
 #include "base/source.h"
 
 enum {
-    FILE_MAX = 16 << 20,
+    FILE_MAX_MIB = 16,
     CHANNELS_MAX = 1 << 24,
     MODULE_SIZE = 512,
     NAME_SHOWN = 100,
@@ -244,33 +244,11 @@ static enum wg_code read_json(const struct reading *reading, const struct wg_buf
     return code;
 }
 
-static enum wg_code read_file(const char *path, struct wg_buffer *out, struct wg_error *err)
-{
-    struct wg_source source;
-    enum wg_code code = wg__source_open(&source, path, err);
-    if (code != WG_OK)
-        return code;
-    code = wg__source_skip_mark(&source, err);
-    while (code == WG_OK && wg__source_peek(&source, err) >= 0) {
-        wg__buffer_append(out, source.cursor, (size_t)(source.end - source.cursor));
-        source.cursor = source.end;
-        if (out->length > FILE_MAX)
-            code = wg__fail(err, WG_EDATA, "%s: more than %d MiB", path, FILE_MAX >> 20);
-    }
-    if (code == WG_OK)
-        code = source.stopped;
-    wg__buffer_puts(out, "");
-    if (code == WG_OK && out->failed)
-        code = wg__fail(err, WG_ENOMEM, "no memory for %s", path);
-    wg__source_close(&source);
-    return code;
-}
-
 static enum wg_code read_names(struct reading *reading, struct wg_error *err)
 {
     struct wg_buffer text;
     wg__buffer_init(&text);
-    enum wg_code code = read_file(reading->path, &text, err);
+    enum wg_code code = wg__source_read_all(reading->path, FILE_MAX_MIB, &text, err);
     reading->given = wg__alloc_zeroed(reading->network->width_count, sizeof *reading->given);
     if (code == WG_OK && reading->given == NULL)
         code = wg__fail(err, WG_ENOMEM, "no memory for %s", reading->path);

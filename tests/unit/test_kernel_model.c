@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "support/check.h"
+#include "support/wave_stage.h"
 #include "wave/calibration_set.h"
 #include "wave/choice_tree.h"
 #include "wave/correction.h"
@@ -279,23 +280,9 @@ static void no_launch_takes_longer_than_the_shortest_convolution(void **state)
     for (size_t i = 0; i < FEW; i++) {
         const uint64_t channels = i == 0 ? 4 : 64 + wg__rng_below(&rng, 400);
         rows[i] = (struct wg_measured){.op = "conv", .is_conv = true};
-        rows[i].conv = (struct wg_conv){.dtype = WG_DTYPE_FP32,
-                                        .n = i == 0 ? 1 : 8,
-                                        .c = channels,
-                                        .h = 14,
-                                        .w = 14,
-                                        .filters = channels,
-                                        .r = 3,
-                                        .s = 3,
-                                        .stride_h = 1,
-                                        .stride_w = 1,
-                                        .pad_top = 1,
-                                        .pad_left = 1,
-                                        .pad_bottom = 1,
-                                        .pad_right = 1,
-                                        .dilation_h = 1,
-                                        .dilation_w = 1,
-                                        .groups = 1};
+        rows[i].conv = wave_conv.conv;
+        rows[i].conv.n = i == 0 ? 1 : 8;
+        rows[i].conv.c = rows[i].conv.filters = channels;
         rows[i].time_s = i == 0 ? 30e-6 : 400e-6 + wg__conv_flops(&rows[i].conv) / 12.8e12;
     }
     struct wg_calibration *calibration = NULL;
